@@ -80,6 +80,36 @@ const table: readonly Row[] = [
     does: /Find out why what the text names takes so long/,
   },
   {
+    fault: 'Nova does not reach the database of a cell, whose hosts are in another aggregate',
+    options: {
+      config: (config) => ({ ...config, nova: { ...config.nova, cells: [{ cell: 'far', hosts: 'far*' }] } }),
+      scenario: (input) => ({ ...input, hosts: [...input.hosts, { name: 'far1', cell: 'cell2' }] }),
+    },
+    strike: (site) => site.act({ act: 'setCell', cell: 'cell2', reachable: false }),
+    afterMs: 3 * MINUTE,
+    code: 'cell-down',
+    sees: /^a cell is down: Nova does not reach the database of far \(hosts far1\)$/,
+    does: /Repair the database of the cell/,
+  },
+  {
+    fault: 'Nova does not reach the database of the cell, while a host is emptied',
+    options: {
+      config: moving,
+      scenario: (input) => ({
+        ...input,
+        groups: [{ name: 'apart', policy: 'anti-affinity' }],
+        servers: input.servers?.map((one) => (one.name.endsWith('-a') ? { ...one, group: 'apart' } : one)),
+      }),
+    },
+    strike: (site) => site.act({ act: 'setHost', host: 'cmp1', disabled: true }),
+    laterMs: 90_000,
+    later: (site) => site.act({ act: 'setCell', cell: 'cell1', reachable: false }),
+    afterMs: 10 * MINUTE,
+    code: 'cell-down',
+    sees: /^a cell is down: Nova does not reach the database of the cell of cmp1, cmp2(,| and) cmp3$/,
+    does: /Repair the database of the cell/,
+  },
+  {
     fault: 'Prometheus hangs',
     strike: (site) => site.act({ act: 'faultApi', fault: { api: 'prometheus', effect: { kind: 'hang' } } }),
     afterMs: 100_000,

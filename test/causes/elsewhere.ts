@@ -26,7 +26,6 @@ export const elsewhere: Partial<Record<CauseCode, readonly [file: string, test: 
   'snapshot-late': [JUDGE, 'no snapshot comes'],
   'snapshot-undecided': [JUDGE, 'snapshots are not decided'],
   'snapshot-unjudged': [JUDGE, 'an older scorer says nothing about hosts'],
-  'cell-down': [JUDGE, 'a cell does not answer'],
   'host-unknown': [JUDGE, 'a host is in an unknown state'],
   'policy-answer-partial': [JUDGE, 'a store of Prometheus is away'],
   'policy-profile-sum': ['test/causes/profiles.unit.test.ts', 'are one alarm with the likely cause: %s'],

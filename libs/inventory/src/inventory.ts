@@ -39,9 +39,9 @@ export type KeptMode = 'changes' | 'notifications';
  * `start`: nothing is known yet, or nothing was read for long. `compared`: Nova's list of ids differs. `left`: a list of its host no longer has the server.
  * `tagged`: Nova's list of servers with a tag that opts out differs. `untrusted`: the host's notifications do not arrive, or
  * not for long enough. `many`: there is more to be read than one bulk read costs. `clock`: the reader's clock is wrong, so it
- * cannot ask for what changed since a time.
+ * cannot ask for what changed since a time. `cell-down`: a cell was down, and lists that were read then lack its servers.
  */
-export type ResyncReason = 'start' | 'compared' | 'left' | 'tagged' | 'untrusted' | 'many' | 'clock';
+export type ResyncReason = 'start' | 'compared' | 'left' | 'tagged' | 'untrusted' | 'many' | 'clock' | 'cell-down';
 
 /** A notification of Nova about one server. */
 export interface ServerNotified {
@@ -123,6 +123,9 @@ export class ServerInventory<S extends InventoryServer> {
   readonly #heard = new Map<string, number>();
   /** Notifications may have been lost up to this time; a comparison finds them. */
   #doubtedMs = NEVER;
+  /** Whether Nova reaches every cell in this cycle, and whether a list that was read may lack the servers of a cell. */
+  #reached = true;
+  #lacking = false;
 
   /**
    * @param optOut tags and metadata keys that opt a server out. Nova does not count every change of them as a change of the
@@ -143,6 +146,16 @@ export class ServerInventory<S extends InventoryServer> {
     for (const [id, { beganMs }] of this.#records)
       if (beganMs < times.beganMs && !listed.has(id)) this.#records.delete(id);
     for (const [id, at] of this.#notified) if (at <= times.beganMs && !this.#records.has(id)) this.#notified.delete(id);
+    if (this.#reached) this.#lacking = false;
+  }
+
+  /**
+   * Whether Nova reaches every cell, seen before the reads of a cycle. Where it does not, its lists leave out the servers of that cell
+   * and say nothing of it, and no later list of changes has what changed meanwhile.
+   */
+  cellsReached({ all }: { readonly all: boolean }): void {
+    this.#reached = all;
+    if (!all) this.#lacking = true;
   }
 
   /** Every server of one host. */
@@ -212,9 +225,8 @@ export class ServerInventory<S extends InventoryServer> {
   /** The reads that the list needs before its use in this cycle. */
   wanted({ mode, cycleMs, syncIntervalMs, hosts }: AskedRead): WantedReads {
     const bulk = (reason: ResyncReason): WantedReads => ({ ...nothing, bulk: reason });
-    // After a long pause a list of what changed is no shorter than everything.
-    if (cycleMs - this.#changesMs > Math.max(STALE_MS, 2 * syncIntervalMs)) return bulk('start');
-
+    const anew = this.#anew(cycleMs, syncIntervalMs);
+    if (anew !== null) return bulk(anew);
     const due = this.#due({ mode, cycleMs, syncIntervalMs });
     if (due !== null) return due;
 
@@ -231,6 +243,12 @@ export class ServerInventory<S extends InventoryServer> {
     if (whole.size > 0) return { ...nothing, hosts: whole };
     for (const id of this.#optedOut()) servers.set(id, servers.get(id) ?? null);
     return servers.size > 0 ? { ...nothing, servers } : nothing;
+  }
+
+  /** Why no list of changes has all that changed, or none is shorter than everything; null: one has. */
+  #anew(cycleMs: number, syncIntervalMs: number): ResyncReason | null {
+    if (cycleMs - this.#changesMs > Math.max(STALE_MS, 2 * syncIntervalMs)) return 'start';
+    return this.#lacking && this.#reached ? 'cell-down' : null;
   }
 
   /** The reads that each cycle needs, or whose time has come; null: none. */

@@ -60,6 +60,11 @@ export async function collectLists(
     return result;
   };
   const reading = read('hypervisors', () => nova.listHypervisors({ signal }));
+  const readingServices = read('services', () => nova.listServices({ signal }));
+  const cellsReached = async (): Promise<boolean> => {
+    const listed = await readingServices;
+    return listed.ok && !listed.value.some(({ cellDown }) => cellDown);
+  };
   const hosts = async (): Promise<string[]> => {
     const listed = await reading;
     if (!listed.ok) throw new Error(`the hosts are not known: ${listed.text}`);
@@ -67,9 +72,9 @@ export async function collectLists(
   };
   const [aggregates, services, hypervisors, servers, serverGroups, migrations] = await Promise.all([
     read('aggregates', () => nova.listAggregates({ signal })),
-    read('services', () => nova.listServices({ signal })),
+    readingServices,
     reading,
-    read('servers', () => source.read(signal, hosts)),
+    read('servers', () => source.read(signal, { hosts, cellsReached })),
     read('serverGroups', () => nova.listServerGroups({ signal })),
     read('migrations', () => nova.listUnfinishedMigrations({ signal })),
   ]);

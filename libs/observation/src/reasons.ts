@@ -14,6 +14,7 @@ export const problemCodes = [
   'host-in-two-aggregates',
   'host-with-several-hypervisors',
   'servers-on-unknown-host',
+  'hosts-of-down-cell',
   'servers-of-down-cell',
   'server-vanished',
   'server-without-flavor',

@@ -5,14 +5,21 @@ import { isNothing, type KeptMode, type ResyncReason, ServerInventory, type Want
 import { NotFound, type Nova, type Server } from '@kronos/openstack';
 import { createLimiter } from './limit.ts';
 
+/** What a cycle reads beside the servers, and a source of them may need. */
+interface ReadBeside {
+  /** Every service host of the cloud. */
+  readonly hosts: () => Promise<readonly string[]>;
+  /** Whether Nova reaches every cell; false where that is not known. */
+  readonly cellsReached: () => Promise<boolean>;
+}
+
 export interface ServerSource {
   /**
    * Every server of the cloud, as Nova's own list has them.
    *
-   * @param hosts every service host of the cloud, as this cycle read them; asked only where the list of a host may have to be read
    * @throws what Nova's calls throw: then nothing is known for this cycle
    */
-  read(signal: AbortSignal, hosts: () => Promise<readonly string[]>): Promise<readonly Server[]>;
+  read(signal: AbortSignal, beside: ReadBeside): Promise<readonly Server[]>;
   /** The source of a host's list in the last read; null before the first. */
   listingOf(host: string): ServerListing | null;
 }
@@ -133,7 +140,8 @@ export function keepServers(deps: KeepServers): KeptServers {
 
   return {
     inventory,
-    async read(signal, hosts) {
+    async read(signal, { hosts, cellsReached }) {
+      inventory.cellsReached({ all: await cellsReached() });
       const asked = {
         mode,
         cycleMs: clock.monotonic(),

@@ -6,7 +6,8 @@ import { everyServer, type KeepServers, keepServers } from './serverSource.ts';
 
 const OUT = 'kronos:exclude';
 const signal = new AbortController().signal;
-const hosts = async (): Promise<string[]> => ['a', 'b'];
+let reached = true;
+const beside = { hosts: async () => ['a', 'b'], cellsReached: async () => reached };
 const START_MS = Date.UTC(2026, 0, 1);
 
 /** A Nova that answers from a list and writes down what it was asked. */
@@ -15,6 +16,8 @@ class FakeNova {
   readonly calls: string[] = [];
   readonly servers = new Map<string, Server>();
   failing: string | null = null;
+  /** A host of a cell that is down: the lists lack its servers. */
+  unreached: string | null = null;
 
   put(one: Server): void {
     this.servers.set(one.id, { ...one, updatedAt: new Date(this.nowMs).toISOString() });
@@ -27,7 +30,7 @@ class FakeNova {
   async listServers({ host, changesSince }: Parameters<Nova['listServers']>[0] = {}): Promise<Server[]> {
     const what = host === undefined ? 'every server' : `servers of ${host}`;
     this.#call(changesSince === undefined ? what : `changes since ${changesSince}`);
-    const all = [...this.servers.values()];
+    const all = [...this.servers.values()].filter((one) => one.host === null || one.host !== this.unreached);
     if (changesSince !== undefined)
       return all.filter((one) => Date.parse(one.updatedAt ?? '') >= Date.parse(changesSince));
     return all.filter((one) => one.status !== 'DELETED' && (host === undefined || one.host === host));
@@ -101,29 +104,29 @@ const places = (servers: readonly Server[]): string[] => servers.map((one) => `$
 describe('servers that are kept', () => {
   it('are read once, then only what changed, with an overlap, and the tags that opt out', async () => {
     const { nova, source, pass } = given();
-    expect(places(await source.read(signal, hosts))).toEqual(['1 a', '2 a', '3 b']);
+    expect(places(await source.read(signal, beside))).toEqual(['1 a', '2 a', '3 b']);
     expect(source.listingOf('a')).toEqual({ from: 'api', checkedAt: '2026-01-01T00:00:00.000Z' });
     pass(60_000);
     nova.put(server('2', 'b'));
     nova.put({ ...server('3', 'b'), status: 'DELETED' });
     nova.calls.length = 0;
-    expect(places(await source.read(signal, hosts))).toEqual(['1 a', '2 b']);
+    expect(places(await source.read(signal, beside))).toEqual(['1 a', '2 b']);
     expect(nova.calls).toEqual(['tags', 'changes since 2025-12-31T23:59:30Z']);
     expect(source.listingOf('a')).toEqual({ from: 'changes', checkedAt: '2026-01-01T00:00:00.000Z' });
   });
 
   it('are compared every sync_interval; what differs is read again and told', async () => {
     const { nova, resyncs, source, pass } = given();
-    await source.read(signal, hosts);
+    await source.read(signal, beside);
     // A change that no list of changes shows, as if its row had been written behind the back of Nova.
     nova.servers.set('2', server('2', 'b', { updatedAt: '2025-12-01T00:00:00.000Z' }));
     pass(60_000);
-    expect(places(await source.read(signal, hosts))).toEqual(['1 a', '2 a', '3 b']);
+    expect(places(await source.read(signal, beside))).toEqual(['1 a', '2 a', '3 b']);
     pass(300_000);
-    expect(places(await source.read(signal, hosts))).toEqual(['1 a', '2 b', '3 b']);
+    expect(places(await source.read(signal, beside))).toEqual(['1 a', '2 b', '3 b']);
     expect(resyncs.sort()).toEqual(['compared a', 'compared b']);
     pass(60_000);
-    await source.read(signal, hosts);
+    await source.read(signal, beside);
     expect(resyncs).toHaveLength(2);
   });
 
@@ -131,11 +134,12 @@ describe('servers that are kept', () => {
     'are all read while the clock is %d ms wrong, and only what changed once it is right',
     async (aheadMs) => {
       const { nova, resyncs, setClock, source, pass } = given();
-      await source.read(signal, hosts);
+      await source.read(signal, beside);
       setClock(aheadMs);
       nova.put(server('2', 'a', { vmState: 'resized' }));
       pass(60_000);
-      const states = async () => (await source.read(signal, hosts)).map(({ id, vmState }) => `${id} ${vmState}`).sort();
+      const states = async () =>
+        (await source.read(signal, beside)).map(({ id, vmState }) => `${id} ${vmState}`).sort();
       expect(await states()).toEqual(['1 active', '2 resized', '3 active']);
       expect(resyncs).toEqual(['clock all']);
       nova.put(server('3', 'b', { vmState: 'resized' }));
@@ -149,10 +153,10 @@ describe('servers that are kept', () => {
 
   it('that were opted out by a tag are read again', async () => {
     const { nova, resyncs, source, pass } = given();
-    await source.read(signal, hosts);
+    await source.read(signal, beside);
     pass(60_000);
     nova.servers.set('1', { ...server('1', 'a'), updatedAt: '2025-12-01T00:00:00.000Z', tags: [OUT] });
-    const tags = (await source.read(signal, hosts)).find((one) => one.id === '1')?.tags;
+    const tags = (await source.read(signal, beside)).find((one) => one.id === '1')?.tags;
     expect(tags).toEqual([OUT]);
     expect(resyncs).toEqual(['tagged 1']);
   });
@@ -161,16 +165,38 @@ describe('servers that are kept', () => {
     'are not known where Nova does not answer: %s',
     async (call) => {
       const { nova, source, pass } = given();
-      await source.read(signal, hosts);
+      await source.read(signal, beside);
       pass(60_000);
       nova.failing = call;
-      await expect(source.read(signal, hosts)).rejects.toThrow('Nova is away');
+      await expect(source.read(signal, beside)).rejects.toThrow('Nova is away');
       nova.failing = null;
       nova.put(server('2', 'b'));
       pass(60_000);
-      expect(places(await source.read(signal, hosts))).toEqual(['1 a', '2 b', '3 b']);
+      expect(places(await source.read(signal, beside))).toEqual(['1 a', '2 b', '3 b']);
     },
   );
+});
+
+describe('servers of a cell that Nova did not reach for a while', () => {
+  it('are read with all others once Nova reaches it again, as no list of changes has what changed meanwhile', async () => {
+    const { nova, source, pass, resyncs } = given();
+    const locked = async () => (await source.read(signal, beside)).map(({ id, locked }) => `${id} ${locked}`).sort();
+    await locked();
+    reached = false;
+    nova.put(server('1', 'a', { locked: true }));
+    nova.unreached = 'a';
+    pass(60_000);
+    expect(await locked()).toEqual(['1 false', '2 false', '3 false']);
+    pass(60_000);
+    await locked();
+    nova.unreached = null;
+    reached = true;
+    pass(60_000);
+    expect(await locked()).toEqual(['1 true', '2 false', '3 false']);
+    pass(60_000);
+    await locked();
+    expect(resyncs).toEqual(['cell-down all']);
+  });
 });
 
 describe('servers that are read each time', () => {
@@ -178,7 +204,7 @@ describe('servers that are read each time', () => {
     const { nova } = given();
     const source = everyServer(nova, { now: () => nova.nowMs });
     expect(source.listingOf('a')).toBeNull();
-    for (let i = 0; i < 2; i++) expect(places(await source.read(signal, hosts))).toEqual(['1 a', '2 a', '3 b']);
+    for (let i = 0; i < 2; i++) expect(places(await source.read(signal, beside))).toEqual(['1 a', '2 a', '3 b']);
     expect(nova.calls).toEqual(['every server', 'every server']);
     expect(source.listingOf('a')).toEqual({ from: 'api', checkedAt: '2026-01-01T00:00:00.010Z' });
   });

@@ -38,18 +38,21 @@ interface Members {
 function membersOf(
   lists: Lists,
   aggregate: string,
-): Members | { readonly uuid: string | null; readonly unknown: Reason } {
+  cells: Options['cells'],
+): Members | { readonly uuid: string | null; readonly unknown: readonly Reason[] } {
   if (!lists.aggregates.ok)
-    return { uuid: null, unknown: unread('aggregates-unknown', "Nova's aggregates", lists.aggregates) };
+    return { uuid: null, unknown: [unread('aggregates-unknown', "Nova's aggregates", lists.aggregates)] };
   const aggregates = lists.aggregates.value;
   const own = aggregates.filter((one) => one.name === aggregate);
   if (aggregate !== UNASSIGNED && own.length === 0) {
     const text = `Nova has no aggregate ${JSON.stringify(aggregate)}; a renamed one must be renamed in [engine] aggregates too`;
-    return { uuid: null, unknown: problem('aggregate-not-found', text) };
+    return { uuid: null, unknown: [problem('aggregate-not-found', text)] };
   }
   const uuid = own[0]?.uuid ?? null;
-  if (!lists.hypervisors.ok)
-    return { uuid, unknown: unread('hypervisors-unknown', "Nova's hypervisors", lists.hypervisors) };
+  if (!lists.hypervisors.ok) {
+    const down = ofDownCell(lists, () => true, cells);
+    return { uuid, unknown: [...down, unread('hypervisors-unknown', "Nova's hypervisors", lists.hypervisors)] };
+  }
   const hypervisors = Map.groupBy(lists.hypervisors.value, (one) => one.service.host);
   const assigned = new Set(aggregates.flatMap((one) => one.hosts));
   // Nova names no hypervisors of a cell that is down: a host of the pool is known by its service then.
@@ -58,6 +61,20 @@ function membersOf(
     aggregate === UNASSIGNED ? known.filter((host) => !assigned.has(host)) : own.flatMap((one) => one.hosts),
   );
   return { uuid, names: [...names].sort(byText), aggregates, hypervisors };
+}
+
+/**
+ * Hosts of a cell that Nova does not reach: which of its servers run is not known, and it fails to list the hypervisors of any cell.
+ * `wanted` picks the hosts that concern the aggregate.
+ */
+function ofDownCell(lists: Lists, wanted: (host: string) => boolean, cells: Options['cells']): Reason[] {
+  const services = lists.services.ok ? lists.services.value : [];
+  const hosts = services.flatMap(({ host, cellDown }) => (cellDown && wanted(host) ? host : [])).sort(byText);
+  if (hosts.length === 0) return [];
+  const names = [...new Set(hosts.flatMap((host) => cellOf(cells, host) ?? []))];
+  const which = names.length === 0 ? `the cell of ${some(hosts)}` : `${names.join(' and ')} (hosts ${some(hosts)})`;
+  const text = `a cell is down: Nova does not reach the database of ${which}`;
+  return [problem('hosts-of-down-cell', text, { hosts })];
 }
 
 /** The hypervisor by which a host counts, or why it does not count. */
@@ -113,13 +130,13 @@ const noteOf = (code: NoteCode, text: string, hosts: readonly string[], shown = 
  * be read or Nova has none for it; then no server may go there.
  */
 export function topologyOf(lists: Lists, aggregate: string, scope: readonly string[], options: Options): Topology {
-  const members = membersOf(lists, aggregate);
+  const members = membersOf(lists, aggregate, options.cells);
   if ('unknown' in members)
-    return { hosts: [], unknownHosts: [], placementAggregate: members.uuid, problems: [members.unknown], notes: [] };
+    return { hosts: [], unknownHosts: [], placementAggregate: members.uuid, problems: members.unknown, notes: [] };
   const { aggregates, hypervisors } = members;
   const services = lists.services.ok ? new Map(lists.services.value.map((one) => [one.host, one])) : null;
   const wanted = new Set(options.hypervisorTypes.map((type) => type.toUpperCase()));
-  const problems: Reason[] = [];
+  const problems = ofDownCell(lists, (host) => members.names.includes(host), options.cells);
   const hosts: HostFacts[] = [];
   const withoutHypervisor: string[] = [];
   const ambiguous: string[] = [];

@@ -152,6 +152,31 @@ describe('what could not be read is unknown', () => {
     expect(codes(topology.problems)).toEqual(['hypervisors-unknown']);
   });
 
+  test('of a cell that is down Nova lists no hypervisors, nor of any other: its hosts are named with every aggregate', () => {
+    const services = [service('a'), service('z2', { cellDown: true }), service('z1', { cellDown: true })];
+    const lists = { ...cloud({ services }), hypervisors: unread };
+    const named = { ...options, cells: [{ cell: 'far', hosts: 'z*' }] };
+    for (const [with_, which] of [
+      [options, 'the cell of z1, z2'],
+      [named, 'far (hosts z1, z2)'],
+    ] as const) {
+      const topology = topologyOf(lists, 'gpu', ['gpu'], with_);
+      expect(codes(topology.problems)).toEqual(['hosts-of-down-cell', 'hypervisors-unknown']);
+      expect(topology.problems[0]).toMatchObject({
+        text: `a cell is down: Nova does not reach the database of ${which}`,
+        detail: { hosts: ['z1', 'z2'] },
+      });
+    }
+  });
+
+  test('of a cell that is down where Nova lists the hypervisors: a problem of the aggregates with its hosts', () => {
+    const services = [service('a'), service('b'), service('c', { cellDown: true }), service('z', { cellDown: true })];
+    const { problems } = topologyOf(cloud({ services }), 'gpu', ['gpu'], options);
+    expect(problems.map(({ code, detail }) => [code, detail])).toEqual([['hosts-of-down-cell', { hosts: ['c'] }]]);
+    const elsewhere = topologyOf(cloud({ services: services.with(2, service('c')) }), 'gpu', ['gpu'], options);
+    expect(elsewhere.problems).toEqual([]);
+  });
+
   test('a member without a hypervisor is left out and reported as unknown', () => {
     const topology = topologyOf(cloud({ hypervisors: [hypervisor('a'), hypervisor('b')] }), 'gpu', ['gpu'], options);
     expect(topology.hosts.map((host) => host.name)).toEqual(['a', 'b']);

@@ -29,6 +29,7 @@ export const service = (host: string, more: Partial<ComputeService> = {}): Compu
   zone: 'nova',
   status: 'enabled',
   state: 'up',
+  cellDown: false,
   forcedDown: false,
   disabledReason: null,
   updatedAt: '2026-01-01T00:00:00.000Z',

@@ -360,9 +360,9 @@ describe('listServices', () => {
     const down = { host: 'cmp2', binary: 'nova-compute', status: 'UNKNOWN' };
     gives('GET /v2.1/os-services', { services: [{ ...same, ...wire }, down] });
     const [one, two] = await nova.listServices();
-    const read = { forcedDown: true, disabledReason: 'kernel', updatedAt: '2026-01-01T00:00:00.000Z' };
+    const read = { cellDown: false, forcedDown: true, disabledReason: 'kernel', updatedAt: '2026-01-01T00:00:00.000Z' };
     expect(one).toEqual({ ...same, ...read });
-    expect(two).toMatchObject({ host: 'cmp2', status: 'unknown', state: 'unknown', id: null });
+    expect(two).toMatchObject({ host: 'cmp2', status: 'unknown', state: 'unknown', id: null, cellDown: true });
     expect(cloud.of('GET /v2.1/os-services')[0]?.url.search).toBe('?binary=nova-compute');
   });
 });

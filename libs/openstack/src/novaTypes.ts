@@ -19,6 +19,8 @@ export interface ComputeService {
   readonly zone: string | null;
   readonly status: 'enabled' | 'disabled' | 'unknown';
   readonly state: 'up' | 'down' | 'unknown';
+  /** `true` when Nova does not reach its cell: then only host and binary are known. */
+  readonly cellDown: boolean;
   readonly forcedDown: boolean;
   readonly disabledReason: string | null;
   /** Last heartbeat or change. */

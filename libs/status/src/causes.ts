@@ -328,10 +328,11 @@ export const causes = {
   },
   'cell-down': {
     severity: 'alarm',
-    remedy: 'Repair the database of the cell, or its way to nova-api: the aggregate is not planned until then.',
+    remedy:
+      'Repair the database of the cell, or its way to nova-api: until then Nova lists no hypervisors, and no aggregate is planned.',
     section: 'cell-down',
-    apart: ['aggregate'],
-    explains: ['host-unknown', 'observation-problem', 'policy-no-destination', 'server-stuck'],
+    apart: [],
+    explains: ['openstack-unread', ...withoutOpenStack, 'server-stuck'],
   },
   'ports-unread': {
     severity: 'alarm',

@@ -12,6 +12,9 @@ const UNREAD = new Set([
   'migrations-unknown',
 ]);
 
+/** Problems of a snapshot by which Nova does not reach a cell. */
+const DOWN_CELL = new Set(['hosts-of-down-cell', 'servers-of-down-cell']);
+
 /** Share of the VMs whose values cannot be used from which that is an alarm. Fewer are noise of an exporter. */
 const UNUSED = 0.1;
 /** Of fewer VMs with a value than this share, status tells. */
@@ -47,7 +50,7 @@ function problem(aggregate: string, { code, text, detail }: NewestSnapshot['prob
     return { code: refused ? 'openstack-refused' : 'openstack-unread', place, ...common };
   }
   const place = { aggregate, reason: code };
-  return { code: code === 'servers-of-down-cell' ? 'cell-down' : 'observation-problem', place, ...common };
+  return { code: DOWN_CELL.has(code) ? 'cell-down' : 'observation-problem', place, ...common };
 }
 
 const STATES = {

@@ -72,7 +72,7 @@ export interface MetricSpec {
 const AGGREGATE = { bounded: 'the aggregates in scope' } as const;
 const POLICY = { bounded: 'the policies of the file' } as const;
 const REASON = { bounded: 'the reason codes of the code' } as const;
-const RESYNC = ['start', 'compared', 'left', 'tagged', 'untrusted', 'many', 'clock'] as const;
+const RESYNC = ['start', 'compared', 'left', 'tagged', 'untrusted', 'many', 'clock', 'cell-down'] as const;
 /** The services of OpenStack whose requests are counted. */
 export const OPENSTACK_APIS = ['keystone', 'neutron', 'nova', 'placement'] as const;
 const SHORT = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;

@@ -21,6 +21,7 @@ const service = (id: string, host: string, state: 'up' | 'down'): ComputeService
   zone: 'nova',
   status: 'enabled',
   state,
+  cellDown: false,
   forcedDown: false,
   disabledReason: null,
   binary: 'nova-compute',

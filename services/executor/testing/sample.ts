@@ -43,6 +43,7 @@ export const sampleService = (host: string, changes: Partial<ComputeService> = {
   zone: 'az1',
   status: 'enabled',
   state: 'up',
+  cellDown: false,
   forcedDown: false,
   disabledReason: null,
   updatedAt: null,

@@ -55,5 +55,15 @@ describe('the mode changes', () => {
     expect(shown.get(tagged ?? '')?.optedOutBy).toBe('kronos:exclude');
     expect(shown.get(renamed ?? '')?.name).toBe('renamed');
     expect(resyncs).toEqual(['tagged']);
+
+    // No later list of changes has what changed while Nova did not reach the cell.
+    bed.sim.act({ act: 'setCell', cell: 'cell1', reachable: false });
+    bed.sim.cloud.setServer(now(), locked ?? '', { locked: false });
+    await kept.cycle(++number);
+    const down = await bed.newest('general');
+    expect([down.hosts, down.problems[0]?.code]).toEqual([[], 'hosts-of-down-cell']);
+    bed.sim.act({ act: 'setCell', cell: 'cell1', reachable: true });
+    expect((await both()).servers.find(({ id }) => id === locked)?.locked).toBe(false);
+    expect(resyncs.filter((reason) => reason !== 'tagged')).toEqual(['cell-down']);
   });
 });

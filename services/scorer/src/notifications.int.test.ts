@@ -108,7 +108,7 @@ describe('the mode notifications', () => {
           log,
           metrics,
           calls,
-          read: () => source.read(signal, async () => hosts),
+          read: () => source.read(signal, { hosts: async () => hosts, cellsReached: async () => true }),
           from: (host) => source.listingOf(host)?.from,
         };
         return source;

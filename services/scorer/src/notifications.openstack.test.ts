@@ -45,7 +45,8 @@ describe("Nova's notifications on a real RabbitMQ", () => {
   let stop: () => Promise<void> = async () => undefined;
   let following: Promise<unknown> = Promise.resolve();
 
-  const read = (): Promise<readonly Server[]> => source.read(signal, async () => HOSTS);
+  const read = (): Promise<readonly Server[]> =>
+    source.read(signal, { hosts: async () => HOSTS, cellsReached: async () => true });
   const from = (host: string): string | undefined => source.listingOf(host)?.from;
   /** Nova shows the groups of a server where it is read by itself, not in a list. */
   const sorted = (servers: readonly Server[]): Omit<Server, 'groupIds'>[] =>

@@ -88,10 +88,10 @@ export function createFeed(deps: FeedDeps): Feed {
 /** The servers that are kept by a feed: each read sees what the stream held when it began, and reports what it read. */
 export function fedServers(kept: KeptServers, feed: Pick<Feed, 'level' | 'report'>): ServerSource {
   return {
-    async read(signal, hosts) {
+    async read(signal, beside) {
       await feed.level(signal);
-      const servers = await kept.read(signal, hosts);
-      await feed.report(kept.inventory.placement(), await hosts());
+      const servers = await kept.read(signal, beside);
+      await feed.report(kept.inventory.placement(), await beside.hosts());
       return servers;
     },
     listingOf: (host) => kept.listingOf(host),
