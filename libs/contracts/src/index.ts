@@ -21,7 +21,7 @@ export type { MigrationAbortRequested } from './messages/migrationAbortRequested
 export type { MigrationCompleted } from './messages/migrationCompleted.ts';
 export type { MigrationConfirmRequested } from './messages/migrationConfirmRequested.ts';
 export type { MigrationFailed } from './messages/migrationFailed.ts';
-export { CLOSED } from './messages/migrationFailed.ts';
+export { CLOSED, isCancelled } from './messages/migrationFailed.ts';
 export type { MigrationObserved } from './messages/migrationObserved.ts';
 export type { MigrationRequested } from './messages/migrationRequested.ts';
 export type { MigrationRevertRequested } from './messages/migrationRevertRequested.ts';

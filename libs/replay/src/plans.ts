@@ -2,6 +2,7 @@ import {
   attemptIn,
   type Course,
   type CycleDecided,
+  isCancelled,
   type LogEvent,
   makesRoom,
   moveEnd,
@@ -43,6 +44,8 @@ type StepState =
   | 'warned'
   /** Completed or failed, and its server is in ERROR. */
   | 'damaged'
+  /** Ended because a person or the course of things took its reason away: nothing went wrong. */
+  | 'cancelled'
   | 'failed'
   | 'skipped';
 
@@ -326,7 +329,8 @@ function endOf(event: LogEvent | undefined): StepState {
     case 'migration.failed': {
       const end = moveEnd(event);
       if (end !== 'plain') return end;
-      return event.type === 'migration.completed' ? 'completed' : 'failed';
+      if (event.type === 'migration.completed') return 'completed';
+      return isCancelled(event) ? 'cancelled' : 'failed';
     }
     case 'migration.skipped':
       return 'skipped';
@@ -368,7 +372,7 @@ function noteOf(event: LogEvent | undefined): string {
       return `on ${event.data.host}${took(event.data.nova?.totalMs)}${warnings}`;
     }
     case 'migration.failed':
-      return `${event.data.errorType}: ${event.data.reason.text}`;
+      return isCancelled(event) ? event.data.reason.text : `${event.data.errorType}: ${event.data.reason.text}`;
     case 'migration.skipped':
       return event.data.reason.text;
     default:

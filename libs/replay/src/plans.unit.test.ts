@@ -63,6 +63,19 @@ it('has the last attempt of a move, and how it ended', async () => {
   ]);
 });
 
+it('calls a move cancelled that nobody wanted any more, and failed one that went wrong', async () => {
+  const ends = async (errorType: 'Cancelled' | 'PreFlightError') => {
+    const log = testLog();
+    log.configured();
+    const plan = log.released([{ serverId: 'a', from: 'h1', to: 'h2' }]);
+    log.failed({ task: `${plan}-s1`, errorType, started: false, reason: { code: 'x', text: 'why' } });
+    const [record] = await plansOf(memoryHistory(log.events, []).events(), {});
+    return record?.steps.map(({ ended, state, note }) => [ended, state, note]);
+  };
+  expect(await ends('Cancelled')).toEqual([['failed', 'cancelled', 'why']]);
+  expect(await ends('PreFlightError')).toEqual([['failed', 'failed', 'PreFlightError: why']]);
+});
+
 it('says nothing where the log does not', async () => {
   expect(await before(withoutPlanLoads)).toBeNull();
 });

@@ -41,7 +41,7 @@ export function draw(scene: Scene, terminal: Terminal, { title, most }: DrawOpti
 export function demoTitle(scene: Scene, terminal: Terminal, elapsedMs: number): string {
   const done = scene.moves.filter((m) => m.state === 'done').length;
   const title = paint(terminal, 'bold', `Kronos demo  ${(elapsedMs / 1000).toFixed(0)} s`);
-  return `${title}   cycle ${scene.cycles}   ${done} of ${scene.moves.length} moves done`;
+  return `${title}   cycle ${scene.cycles}   ${done} of ${wanted(scene)} moves done`;
 }
 
 /** The highest value of a host as a multiple of the threshold of its policy. */
@@ -84,10 +84,13 @@ function imbalanceLine(scene: Scene, terminal: Terminal, policy: string): string
   return value <= threshold ? paint(terminal, 'green', `${text}  balanced`) : paint(terminal, 'yellow', text);
 }
 
+/** Moves that were not cancelled. */
+const wanted = ({ moves }: Scene): number => moves.filter((m) => m.state !== 'cancelled').length;
+
 /** Moves under way first, then the ones that ended last. */
 function latest(moves: readonly SceneMove[]): SceneMove[] {
   const active = moves.filter((m) => m.state === 'migrating' || m.state === 'retrying');
-  const ended = moves.filter((m) => m.state === 'done' || m.state === 'failed');
+  const ended = moves.filter((m) => ['done', 'cancelled', 'failed'].includes(m.state));
   return [...active.slice(0, MOVES_SHOWN), ...ended.slice(-Math.max(0, MOVES_SHOWN - active.length)).reverse()];
 }
 
@@ -96,6 +99,7 @@ const words = {
   migrating: 'migrating',
   done: 'moved',
   retrying: 'retrying',
+  cancelled: 'cancelled',
   failed: 'failed',
 } as const;
 
@@ -110,7 +114,7 @@ export function balanceText(scene: Scene): string {
     return `${policy} ${value === null ? '?' : value.toFixed(3)} (threshold ${threshold.toFixed(3)})`;
   });
   const done = scene.moves.filter((m) => m.state === 'done').length;
-  return `imbalance ${parts.join(', ')}; ${done} of ${scene.moves.length} moves done`;
+  return `imbalance ${parts.join(', ')}; ${done} of ${wanted(scene)} moves done`;
 }
 
 const byName = (a: string, b: string): number => a.localeCompare(b, 'en', { numeric: true });

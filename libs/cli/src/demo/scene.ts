@@ -1,4 +1,4 @@
-import { clause, type LogEvent, timeMs } from '@kronos/contracts';
+import { clause, isCancelled, type LogEvent, timeMs } from '@kronos/contracts';
 import { said } from '../times.ts';
 
 /** The picture of the demo: the cloud's load by Prometheus, and Kronos's log. */
@@ -26,7 +26,7 @@ export type SceneMove = {
   readonly server: string;
   readonly from: string;
   readonly to: string;
-  readonly state: 'waiting' | 'migrating' | 'done' | 'retrying' | 'failed';
+  readonly state: 'waiting' | 'migrating' | 'done' | 'retrying' | 'cancelled' | 'failed';
   readonly text: string;
 };
 
@@ -85,7 +85,7 @@ export function onEvent(scene: Scene, event: LogEvent): Scene {
     case 'migration.failed':
       return event.data.retryPending
         ? change(event.data.taskId, 'retrying', event.data.reason.text)
-        : change(event.data.taskId, 'failed', event.data.reason.text);
+        : change(event.data.taskId, isCancelled(event) ? 'cancelled' : 'failed', event.data.reason.text);
     default:
       return scene;
   }

@@ -119,6 +119,7 @@ const stepWords: Readonly<Record<StepRecord['state'], string>> = {
   completed: 'moved',
   warned: 'moved, with warnings',
   damaged: 'server in ERROR',
+  cancelled: 'cancelled',
   failed: 'failed',
   skipped: 'skipped',
 };

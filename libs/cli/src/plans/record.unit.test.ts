@@ -54,9 +54,17 @@ it('a plan that was carried out as planned says what it gained', () => {
 it.each<[string, Partial<StepRecord>]>([
   ['a move took an alternate', { destination: 'h3' }],
   ['a move failed', { state: 'failed', ended: 'failed' }],
+  ['a move was cancelled', { state: 'cancelled', ended: 'failed' }],
   ['a person rejected a move', { state: 'rejected', ended: null, destination: null }],
   ['the window of a move had closed at the release', { state: 'outsideWindow', ended: null, destination: null }],
 ])('a plan of which %s claims nothing of what it promised', (_, changed) => {
   expect(shown(changed)).toMatch(/0\.3 \(planned 0\.1\)/);
   expect(shown(changed)).not.toMatch(/83 %|0\.3 -> 0\.1/);
+});
+
+it('a move that was cancelled is not counted as failed', () => {
+  const failed = (changed: Partial<StepRecord>) => / 0 of 1 +1 /.test(renderPlans(shell, [planOf(changed)]));
+  expect(failed({ state: 'failed', ended: 'failed' })).toBe(true);
+  expect(failed({ state: 'cancelled', ended: 'failed' })).toBe(false);
+  expect(renderPlan(shell, planOf({ state: 'cancelled', ended: 'failed' }))).toMatch(/ cancelled$/m);
 });

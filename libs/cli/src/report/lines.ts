@@ -84,12 +84,11 @@ const courseLines = ({ course, untilMs }: AggregateFigures): Line[] =>
         },
       ];
 
-function movesText(
-  { completed, warned, failed: reasons, skipped, retries }: AggregateFigures['moves'],
-  failed: number,
-) {
-  const ends = `${completed} completed${inBrackets([warned > 0 && `${warned} with a warning`])}, ${failed} failed${inBrackets([failed > 0 && codesText(reasons)])}`;
-  return `${ends}${skipped > 0 ? `, ${skipped} checked only` : ''}, ${count(retries, 'retry', 'retries')}`;
+function movesText({ completed, warned, failed: reasons, skipped, retries }: AggregateFigures['moves']): string {
+  const { Cancelled: cancelled = 0, ...faults } = reasons;
+  const failed = total(faults);
+  const ends = `${completed} completed${inBrackets([warned > 0 && `${warned} with a warning`])}, ${failed} failed${inBrackets([failed > 0 && codesText(faults)])}`;
+  return `${ends}${cancelled > 0 ? `, ${cancelled} cancelled` : ''}${skipped > 0 ? `, ${skipped} checked only` : ''}, ${count(retries, 'retry', 'retries')}`;
 }
 
 export function linesOf(of: AggregateFigures): Line[] {
@@ -115,12 +114,12 @@ export function linesOf(of: AggregateFigures): Line[] {
       `${plans.released} released, ${plans.proposed} proposed for approval, ${plans.approved} of them approved`,
     );
   const failed = total(moves.failed);
-  if (moves.completed + failed + moves.skipped > 0) say('Moves', movesText(moves, failed));
+  if (moves.completed + failed + moves.skipped > 0) say('Moves', movesText(moves));
   if (moves.damaged > 0) say('In ERROR afterwards', count(moves.damaged, 'VM'));
   if (copying.moves > 0)
     say(
       'Copying',
-      `${span(copying.runningMs)} in ${count(copying.moves, 'move')} (${Math.round(copying.runningMs / 1000)} s), ${gib(copying.memoryBytes)} of memory`,
+      `${span(copying.runningMs)} in ${count(copying.moves, 'move')}, ${gib(copying.memoryBytes)} of memory`,
     );
   if (effect !== null)
     say(

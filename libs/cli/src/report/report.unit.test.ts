@@ -76,6 +76,21 @@ describe('the report on a recorded history', () => {
     expect(Object.values(gpu.refusals)).toEqual(Object.values(gpu.refusals).sort((a, b) => b - a));
   });
 
+  it('counts moves that were cancelled beside those that failed', () => {
+    const moves = (types: readonly string[]) => {
+      let next = 0;
+      const ends = recorded.map((event) =>
+        event.type === 'migration.failed' && event.aggregate === 'gpu' && !event.data.retryPending
+          ? { ...event, data: { ...event.data, errorType: types[next++ % types.length] ?? '' } }
+          : event,
+      );
+      return renderReport(plain, [figuresFor('gpu', ends as typeof recorded)]).match(/Moves .*/)?.[0];
+    };
+    expect(moves(['MigrationFailed'])).toMatch(/, 2 failed \(MigrationFailed 2\), \d/);
+    expect(moves(['MigrationFailed', 'Cancelled'])).toMatch(/, 1 failed \(MigrationFailed 1\), 1 cancelled, \d/);
+    expect(moves(['Cancelled'])).toMatch(/, 0 failed, 2 cancelled, \d/);
+  });
+
   it('says how far measured loads of hosts are from the predicted ones', () => {
     const quiet = { failures: 0, commands: 0 };
     const { events } = operate({ seed: 11, cycles: 120, aggregates: ['gpu'], planner: 'greedy', ...quiet });

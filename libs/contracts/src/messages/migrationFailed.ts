@@ -35,6 +35,10 @@ const data = z.object({
 const plannerMayEnd = ({ started, reason, retryPending, errorType, hostAtFault }: z.infer<typeof data>): boolean =>
   (!started || reason.code === CLOSED) && !retryPending && errorType === 'Cancelled' && hostAtFault === null;
 
+/** Whether the move ended because nobody wants it any more: nothing failed. */
+export const isCancelled = ({ data }: { readonly data: { readonly errorType: string } }): boolean =>
+  data.errorType === 'Cancelled';
+
 export const migrationFailed = defineEvent({
   type: 'migration.failed',
   // The planner only for tasks that no executor ended, see `wrongAuthor`.
@@ -58,7 +62,7 @@ export const migrationFailed = defineEvent({
       ? null
       : 'the planner may only end tasks that were never started or that an operator closed, as Cancelled, and this result says something else',
   sentence: (event, nameOf) =>
-    `attempt ${event.data.attempt}: ${moveText(event, nameOf)} failed, ${event.data.errorType}: ${event.data.reason.text}${
+    `attempt ${event.data.attempt}: ${moveText(event, nameOf)} ${isCancelled(event) ? 'was cancelled' : `failed, ${event.data.errorType}`}: ${event.data.reason.text}${
       event.data.next === null ? '' : `; next on ${event.data.next.destination}`
     }`,
 });

@@ -10,7 +10,7 @@ import type { Style, Terminal } from '../../terminal.ts';
 import { when } from '../../times.ts';
 import { isHost, isVm, type TasksOptions } from './filters.ts';
 
-const taskStyles: Readonly<Partial<Record<TaskFacts['status'], Style>>> = {
+const taskStyles: Readonly<Partial<Record<TaskRow['status'], Style>>> = {
   started: 'cyan',
   completed: 'green',
   failed: 'red',
@@ -57,7 +57,7 @@ async function endedRows(
               from: step.from,
               to: step.destination ?? step.to,
               phase: step.phase,
-              status: step.ended,
+              status: step.state === 'cancelled' ? 'cancelled' : step.ended,
               attempt: step.attempt ?? 1,
               startedAtMs: null,
               endedAtMs: step.endedAtMs,
@@ -77,7 +77,7 @@ type TaskRow = {
   readonly from: string;
   readonly to: string;
   readonly phase: Phase;
-  readonly status: TaskFacts['status'];
+  readonly status: TaskFacts['status'] | 'cancelled';
   readonly attempt: number;
   readonly startedAtMs: number | null;
   readonly endedAtMs: number | null;
