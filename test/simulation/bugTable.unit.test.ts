@@ -23,8 +23,8 @@ it('a table is read back as it was written', () => {
   const hunted = bugs.filter(({ unseen }) => unseen === undefined);
   const found: Found[] = hunted.map(({ name }, index) =>
     index % 3 === 0
-      ? { bug: name, seed: null, tried: 200, rules: [] }
-      : { bug: name, seed: index, tried: index, rules: index % 3 === 1 ? ['early'] : ['replay', 'state'] },
+      ? { bug: name, seed: null, tried: 200, after: null, rules: [] }
+      : { bug: name, seed: index, tried: index, after: `${index}:05`, rules: index % 3 === 1 ? ['early'] : ['replay', 'state'] },
   );
   const text = withTable(readme, found);
   expect(readTable(text)).toEqual(found);

@@ -1,7 +1,7 @@
 /** `npm run simulate:bugs`: plants each bug and counts the seeds until the simulation finds it. */
 import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { availableParallelism, setPriority } from 'node:os';
+import { availableParallelism, getPriority, setPriority } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type Bug, bugs, evidence } from './bugs.ts';
@@ -56,6 +56,12 @@ const README = join(import.meta.dirname, 'README.md');
 const QUICK_SEEDS = 20;
 const QUICKLY_FOUND = 2;
 
+/** When the first breach came, as the table states it. */
+function firstBreach(out: string): string | null {
+  const { day, hour, minute } = /^BREACH \S+ \(day (?<day>\d+) (?<hour>\d\d):(?<minute>\d\d):/m.exec(out)?.groups ?? {};
+  return day === undefined ? null : `${24 * Number(day) + Number(hour)}:${minute}`;
+}
+
 function hunt({ name: bug, inventory = 'api', numa = 'none', aggregates = 1 }: Bug, seeds: string): Promise<Found> {
   const first = Number(values.seed);
   return new Promise((resolve, reject) => {
@@ -79,7 +85,7 @@ function hunt({ name: bug, inventory = 'api', numa = 'none', aggregates = 1 }: B
     const child = spawn(process.execPath, [...args, ...size, '--until-breach', '--go-on'], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    if (child.pid !== undefined) setPriority(child.pid, 10);
+    if (child.pid !== undefined) setPriority(child.pid, Math.max(10, getPriority()));
     let out = '';
     let errors = '';
     child.stdout.on('data', (chunk: Buffer) => {
@@ -96,8 +102,11 @@ function hunt({ name: bug, inventory = 'api', numa = 'none', aggregates = 1 }: B
       if (rules.length === 0 && code !== 0) {
         const last = errors.trimEnd().split('\n').slice(-12).join('\n');
         process.stderr.write(`${bug}: the run ended with an error\n${last}\n`);
-        resolve({ bug, seed: first + finished, tried: finished + 1, rules: ['error'] });
-      } else resolve({ bug, seed: rules.length === 0 ? null : first + finished - 1, tried: finished, rules });
+        resolve({ bug, seed: first + finished, tried: finished + 1, after: null, rules: ['error'] });
+      } else {
+        const seed = rules.length === 0 ? null : first + finished - 1;
+        resolve({ bug, seed, tried: finished, after: firstBreach(out), rules });
+      }
     });
   });
 }
@@ -123,7 +132,9 @@ const wanted = named.filter(
 );
 const line = (name: string, text: string): string => `${name.padEnd(56)} ${text}\n`;
 
-const queue = [...wanted];
+/** Cheapest first: what few seeds found before. */
+const costOf = ({ name }: Bug): number => known.get(name)?.seed ?? Number.POSITIVE_INFINITY;
+const queue = wanted.toSorted((a, b) => costOf(a) - costOf(b) || 0);
 let missed = 0;
 async function work(): Promise<void> {
   for (let bug = queue.shift(); bug !== undefined; bug = queue.shift()) {
@@ -132,7 +143,7 @@ async function work(): Promise<void> {
     const text =
       found.seed === null
         ? `NOT FOUND in ${found.tried} seeds`
-        : `found by ${found.rules.map((rule) => `"${rule}"`).join(', ')} with seed ${found.seed}`;
+        : `found by ${found.rules.map((rule) => `"${rule}"`).join(', ')} with seed ${found.seed} after ${found.after ?? 'an error'}`;
     process.stdout.write(values.json ? `${JSON.stringify(found)}\n` : line(bug.name, text));
     known.set(bug.name, together(known.get(bug.name), found));
     if (values.save) writeFileSync(README, withTable(readFileSync(README, 'utf8'), [...known.values()]));
