@@ -277,6 +277,20 @@ export const kinds: Readonly<Record<string, Kind>> = {
         }),
       ),
   },
+  // Likewise of the destination of a task that waits for its turn.
+  'destination-disabled': {
+    perDay: 20,
+    act: (stage, chance) =>
+      stage.onNext('plan.dispatched', () =>
+        stage.after(seconds(chance, 1, 60), () => {
+          const waiting = stage.waitingTasks();
+          if (waiting.length === 0) return;
+          const { destination: host } = chance.pick(waiting);
+          stage.act({ act: 'setHost', host, disabled: true });
+          stage.after(seconds(chance, 120, 3600), () => stage.act({ act: 'setHost', host, disabled: false }));
+        }),
+      ),
+  },
   // Its nova-compute dies, mostly while it has a part in a move, and is started again.
   'host-dies': {
     perDay: 6,
@@ -380,8 +394,11 @@ export const kinds: Readonly<Record<string, Kind>> = {
     perDay: 20,
     act: (stage, chance) =>
       stage.onNext('migration.requested', () => {
-        const { id } = waitingServer(stage, chance);
-        stage.bootMember(id, `member-${chance.int(0, 1e9)}`, chance.pick(stage.hosts()));
+        const waiting = stage.waitingTasks();
+        if (waiting.length === 0) return;
+        const { server, destination } = chance.pick(waiting);
+        const host = chance.flip(0.7) ? destination : chance.pick(stage.hosts());
+        stage.bootMember(server, `member-${chance.int(0, 1e9)}`, host);
       }),
   },
   'host-leaves': {
@@ -641,6 +658,15 @@ export const kinds: Readonly<Record<string, Kind>> = {
       const delayMs = seconds(chance, 0.001, 0.5);
       const lastsMs = seconds(chance, 20, 300);
       stage.onNext(type, () => stage.after(delayMs, () => stage.pause(executor, lastsMs)));
+    },
+  },
+  // An executor that sleeps between a start and its request, for longer than the request may wait.
+  'start-sleeps': {
+    perDay: 20,
+    act(stage, chance) {
+      const delayMs = seconds(chance, 0.0001, 0.002);
+      const lastsMs = seconds(chance, 11, 60);
+      stage.onNext('migration.started', (executor) => stage.after(delayMs, () => stage.pause(executor, lastsMs)));
     },
   },
   // A scorer that sleeps while it takes a snapshot, and stores it when a later one has been decided.

@@ -1,13 +1,15 @@
 import { streamNames } from '@kronos/contracts';
 import type { SimulatedServer } from '@kronos/eventlog/simulated';
 import type { Supervisor } from '../supervisor.ts';
-import type { OpenTasks } from '../watch/openTasks.ts';
+import type { OpenTask, OpenTasks } from '../watch/openTasks.ts';
 import { readMessage } from '../watch/readMessage.ts';
 import type { World } from '../world.ts';
 
 export interface TaskActs {
   /** Tasks without a final result. */
-  openTasks(): readonly { readonly taskId: string; readonly server: string }[];
+  openTasks(): readonly OpenTask[];
+  /** Those of them that were never started. */
+  waitingTasks(): readonly OpenTask[];
   /** Kills the executors and removes the messages of tasks that were never started from the work queue meanwhile. */
   loseTasks(downMs: number): void;
 }
@@ -33,6 +35,7 @@ export function taskActs(
   };
   return {
     openTasks: () => openTasks.all(),
+    waitingTasks: () => openTasks.all().filter(({ taskId }) => openTasks.isWaiting(taskId)),
     loseTasks(downMs) {
       for (const name of supervisor.names('executor')) supervisor.kill(name, downMs);
       const starts = supervisor.starts('executor');

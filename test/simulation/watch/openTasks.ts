@@ -1,16 +1,27 @@
 import type { Message } from '@kronos/contracts';
 
+/** A task without a final result. */
+export interface OpenTask {
+  readonly taskId: string;
+  readonly server: string;
+  /** Where its newest attempt goes. */
+  readonly destination: string;
+}
+
 /** Tasks without a final result, by the log. */
 export class OpenTasks {
-  /** Task -> its server. */
-  readonly #open = new Map<string, string>();
+  readonly #open = new Map<string, OpenTask>();
   /** Tasks that were started, with any result. */
   readonly #started = new Set<string>();
 
   stored({ type, data }: Message): void {
     switch (type) {
       case 'migration.requested':
-        this.#open.set(data.taskId, data.serverId);
+        this.#open.set(data.taskId, {
+          taskId: data.taskId,
+          server: data.serverId,
+          destination: data.destination,
+        });
         break;
       case 'migration.started':
         this.#started.add(data.taskId);
@@ -26,8 +37,8 @@ export class OpenTasks {
     }
   }
 
-  all(): readonly { readonly taskId: string; readonly server: string }[] {
-    return [...this.#open].map(([taskId, server]) => ({ taskId, server }));
+  all(): readonly OpenTask[] {
+    return [...this.#open.values()];
   }
 
   isWaiting(taskId: string): boolean {
