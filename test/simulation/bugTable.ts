@@ -29,15 +29,17 @@ const partsOf = (text: string): readonly [before: string, table: string, after: 
 /** The rows of bugs that were hunted. */
 export function readTable(text: string): Found[] {
   const [, table] = partsOf(text);
-  return [...table.matchAll(/^\| (?<bug>[^|]+?) +\| (?<seed>\d+|-) +\| (?<tried>\d+) +\| (?<after>\d+:\d\d|-) +\| (?<rules>[^|]+?) +\|$/gm)].map(
-    ({ groups }) => ({
-      bug: groups?.bug ?? '',
-      seed: groups?.seed === '-' ? null : Number(groups?.seed),
-      tried: Number(groups?.tried),
-      after: groups?.after === '-' ? null : (groups?.after ?? null),
-      rules: [...(groups?.rules ?? '').matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? ''),
-    }),
-  );
+  return [
+    ...table.matchAll(
+      /^\| (?<bug>[^|]+?) +\| (?<seed>\d+|-) +\| (?<tried>\d+) +\| (?<after>\d+:\d\d|-) +\| (?<rules>[^|]+?) +\|$/gm,
+    ),
+  ].map(({ groups }) => ({
+    bug: groups?.bug ?? '',
+    seed: groups?.seed === '-' ? null : Number(groups?.seed),
+    tried: Number(groups?.tried),
+    after: groups?.after === '-' ? null : (groups?.after ?? null),
+    rules: [...(groups?.rules ?? '').matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? ''),
+  }));
 }
 
 /** The text with a row for each planted bug as its table. */
@@ -46,7 +48,8 @@ export function withTable(text: string, found: readonly Found[]): string {
   const known = new Map(found.map((each) => [each.bug, each]));
   const cells = [['bug', 'seed', 'seeds tried', 'after', 'rules']];
   for (const { name, unseen } of bugs) {
-    if (unseen !== undefined) cells.push([name, '-', '-', '-', `not hunted: ${unseen.why}; ${evidence(unseen)} shows it`]);
+    if (unseen !== undefined)
+      cells.push([name, '-', '-', '-', `not hunted: ${unseen.why}; ${evidence(unseen)} shows it`]);
     else {
       const { seed, tried, after, rules } = known.get(name) ?? { seed: null, tried: 0, after: null, rules: [] };
       const broken = rules.map((rule) => `\`${rule}\``).join(', ');

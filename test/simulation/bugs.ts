@@ -12,6 +12,8 @@ export interface Bug extends Edit {
   readonly numa?: NumaMode;
   /** Aggregates of these runs; default: one. */
   readonly aggregates?: number;
+  /** The first seed of its hunt, where few before it draw options that can show it; default: 1. */
+  readonly from?: number;
   /** A second guard that is broken as well. */
   readonly also?: Edit;
   /** Why no run shows it: what else prevents the breach, or what no run has. Such a bug is not hunted. */
@@ -190,6 +192,18 @@ export const bugs: readonly Bug[] = [
       "    ...envelope(task, { ...origin, by: { ...origin.by, service: 'planner' } }),\n    id: messageId.ended(taskId, attempt),",
   },
   {
+    name: "result in the planner's name, by an executor that checks no author",
+    file: 'services/executor/src/events.ts',
+    find: '    ...envelope(task, origin),\n    id: messageId.ended(taskId, attempt),',
+    replace:
+      "    ...envelope(task, { ...origin, by: { ...origin.by, service: 'planner' } }),\n    id: messageId.ended(taskId, attempt),",
+    also: {
+      file: 'libs/contracts/src/authority.ts',
+      find: '  if (!allowed.includes(service))\n',
+      replace: '  if (!allowed.includes(service) && allowed.length === 0)\n',
+    },
+  },
+  {
     name: 'task started by a wrong clock',
     file: 'services/executor/src/service.ts',
     find: '      clockProblem: clockCheck.problem,\n',
@@ -198,15 +212,15 @@ export const bugs: readonly Bug[] = [
   // ---- the start rule
   {
     name: 'start before the steps that it depends on',
+    from: 14,
     file: SLOTS,
     find: "if (state.tasks.get(id)?.status !== 'completed') return wait('dependency'",
     replace: "if (state.tasks.get(id) === undefined) return wait('dependency'",
-    unseen: {
-      why: 'few steps of a run wait for another one (the total `dependent` counts them), mostly for the room that it makes: pre-flight refuses them while Placement has no room',
-      shownBy: {
-        file: 'libs/projections/src/rules.unit.test.ts',
-        test: 'only after what it depends on has completed',
-      },
+    // Pre-flight refuses them while Placement has no room.
+    also: {
+      file: PREFLIGHT,
+      find: 'return found.allocationRequestCount > 0;',
+      replace: 'return found.allocationRequestCount >= 0;',
     },
   },
   {
@@ -319,6 +333,27 @@ export const bugs: readonly Bug[] = [
     replace: '',
   },
   {
+    name: 'moves released after their window has closed',
+    from: 67,
+    file: PLANS,
+    find: '  const closed = steps.filter((step) => windowClosed(step, atMs));',
+    replace: '  const closed = steps.filter((step) => windowClosed(step, 0 * atMs));',
+  },
+  {
+    name: 'moves that are dropped at their release charged',
+    file: 'libs/projections/src/decisions.ts',
+    find: '  if (proposed.length === 0) return;\n  const options',
+    replace:
+      "  if (proposed.length === 0 && how === 'released') f.lastRelease = { planId: id, atMs };\n  if (proposed.length === 0) return;\n  const options",
+    unseen: {
+      why: 'the windows of all moves of a plan must close between its snapshot and its event: few seeds have that',
+      shownBy: {
+        file: 'libs/projections/src/rules.unit.test.ts',
+        test: 'of a decision that is late release only what can still start',
+      },
+    },
+  },
+  {
     name: 'pause not folded',
     file: CONTROLS,
     find: 'else if (c.paused === null) c.paused = asked(draft, event);',
@@ -354,6 +389,12 @@ export const bugs: readonly Bug[] = [
     file: 'libs/projections/src/checkpoint.ts',
     find: '    if (value instanceof Map) out[key] =',
     replace: "    if (key === 'operatorQuarantines') out[key] = {};\n    else if (value instanceof Map) out[key] =",
+  },
+  {
+    name: 'last release left out of checkpoints',
+    file: 'libs/projections/src/checkpoint.ts',
+    find: '    if (value instanceof Map) out[key] =',
+    replace: "    if (key === 'lastRelease') out[key] = null;\n    else if (value instanceof Map) out[key] =",
   },
   {
     name: "Nova's refusals not remembered",
@@ -416,6 +457,19 @@ export const bugs: readonly Bug[] = [
     file: 'libs/placement/src/cluster/constraints.ts',
     find: 'if (amount > float(free, host * R + r)) return codeNumber.capacity;',
     replace: 'if (amount > 2 * float(free, host * R + r)) return codeNumber.capacity;',
+  },
+  {
+    name: 'steps that do not wait for the room that others make',
+    from: 14,
+    file: 'libs/placement/src/draft/order.ts',
+    find: 'dependsOn[i] = [...all].sort((a, b) => a - b);',
+    replace: 'dependsOn[i] = half === undefined ? [] : [half];',
+  },
+  {
+    name: 'disabled host taken for a destination',
+    file: 'libs/placement/src/snapshot/observe.ts',
+    find: "  if (status !== 'enabled') return is('host-disabled'",
+    replace: "  if (status === 'unknown') return is('host-disabled'",
   },
   {
     name: 'NUMA cells ignored',

@@ -22,6 +22,7 @@ const HELP = `Plant each bug of test/simulation/bugs.ts and count the seeds unti
   --vms N           VMs (60)
   --trouble X       how often faults come, relative to their usual rates (4)
   --save            write what was found into the table of test/simulation/README.md
+  --first           end a run at its first breach: less to run, and the other rules that it would break are not seen
   --json            print each result as JSON
 
 Exit 1 when a bug is not found.
@@ -41,6 +42,7 @@ const { values } = parseArgs({
     jobs: { type: 'string', default: String(availableParallelism()) },
     quick: { type: 'boolean', default: false },
     missing: { type: 'boolean', default: false },
+    first: { type: 'boolean', default: false },
     save: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
@@ -62,10 +64,13 @@ function firstBreach(out: string): string | null {
   return day === undefined ? null : `${24 * Number(day) + Number(hour)}:${minute}`;
 }
 
-function hunt({ name: bug, inventory = 'api', numa = 'none', aggregates = 1 }: Bug, seeds: string): Promise<Found> {
-  const first = Number(values.seed);
+const firstSeed = ({ from = 1 }: Bug): number => Math.max(from, Number(values.seed));
+
+function hunt(wanted: Bug, seeds: string): Promise<Found> {
+  const { name: bug, inventory = 'api', numa = 'none', aggregates = 1 } = wanted;
+  const first = firstSeed(wanted);
   return new Promise((resolve, reject) => {
-    const args = [join(import.meta.dirname, 'main.ts'), '--bug', bug, '--seed', values.seed, '--seeds', seeds];
+    const args = [join(import.meta.dirname, 'main.ts'), '--bug', bug, '--seed', String(first), '--seeds', seeds];
     const size = [
       '--days',
       values.days,
@@ -82,7 +87,7 @@ function hunt({ name: bug, inventory = 'api', numa = 'none', aggregates = 1 }: B
       '--aggregates',
       String(aggregates),
     ];
-    const child = spawn(process.execPath, [...args, ...size, '--until-breach', '--go-on'], {
+    const child = spawn(process.execPath, [...args, ...size, '--until-breach', ...(values.first ? [] : ['--go-on'])], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     if (child.pid !== undefined) setPriority(child.pid, Math.max(10, getPriority()));
@@ -114,11 +119,11 @@ function hunt({ name: bug, inventory = 'api', numa = 'none', aggregates = 1 }: B
 const known = new Map(readTable(readFileSync(README, 'utf8')).map((found) => [found.bug, found]));
 const easy = ({ name }: Bug): boolean => {
   const found = known.get(name);
-  return found !== undefined && found.seed !== null && found.seed <= QUICKLY_FOUND;
+  return found !== undefined && found.seed !== null && found.tried <= QUICKLY_FOUND;
 };
 /** Where seeds were run before that did not find it, a hunt with those after them goes on. */
-function together(before: Found | undefined, now: Found): Found {
-  const goesOn = before?.seed === null && before.tried + 1 === Number(values.seed);
+function together(bug: Bug, before: Found | undefined, now: Found): Found {
+  const goesOn = before?.seed === null && before.tried + (bug.from ?? 1) === firstSeed(bug);
   return goesOn ? { ...now, tried: before.tried + now.tried } : now;
 }
 const seeds = values.seeds ?? String(values.quick ? QUICK_SEEDS : 200);
@@ -133,7 +138,10 @@ const wanted = named.filter(
 const line = (name: string, text: string): string => `${name.padEnd(56)} ${text}\n`;
 
 /** Cheapest first: what few seeds found before. */
-const costOf = ({ name }: Bug): number => known.get(name)?.seed ?? Number.POSITIVE_INFINITY;
+function costOf({ name }: Bug): number {
+  const found = known.get(name);
+  return found === undefined || found.seed === null ? Number.POSITIVE_INFINITY : found.tried;
+}
 const queue = wanted.toSorted((a, b) => costOf(a) - costOf(b) || 0);
 let missed = 0;
 async function work(): Promise<void> {
@@ -145,7 +153,7 @@ async function work(): Promise<void> {
         ? `NOT FOUND in ${found.tried} seeds`
         : `found by ${found.rules.map((rule) => `"${rule}"`).join(', ')} with seed ${found.seed} after ${found.after ?? 'an error'}`;
     process.stdout.write(values.json ? `${JSON.stringify(found)}\n` : line(bug.name, text));
-    known.set(bug.name, together(known.get(bug.name), found));
+    known.set(bug.name, together(bug, known.get(bug.name), found));
     if (values.save) writeFileSync(README, withTable(readFileSync(README, 'utf8'), [...known.values()]));
   }
 }

@@ -3,7 +3,6 @@
 import { fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { errorText } from '@kronos/contracts';
 import { type Asked, defaultAsked, inventoryModes, numaModes } from './asked.ts';
 import type { Report } from './simulation.ts';
 
@@ -118,6 +117,7 @@ if (values.bug !== undefined) {
   try {
     withoutBug = plant(values.bug);
   } catch (error) {
+    const { errorText } = await import('@kronos/contracts');
     refuse(errorText(error));
   }
 }
