@@ -1,6 +1,7 @@
 // The views of an evidence file: every recorded decision again, and the console's views of any of its moments, answered from the file.
-import { columns, layout } from '../../../services/ledger/src/console/blocks.js';
+import { columns } from '../../../services/ledger/src/console/blocks.js';
 import { decider } from '../../../services/ledger/src/console/decider.js';
+import { layout } from '../../../services/ledger/src/console/layout.js';
 import { clockTime, figures, link, pending, section, table } from '../../../services/ledger/src/console/parts.js';
 import { worstPolicy } from '../../../services/ledger/src/console/ratio.js';
 import { whatIf } from '../../../services/ledger/src/console/views/whatIf.js';

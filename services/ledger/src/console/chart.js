@@ -1,8 +1,9 @@
 /** Lines over time. A table beside the chart says the same in words. */
 import uPlot from './lib/uplot.js';
+import { merged } from './markGroups.js';
 import { timesOf } from './moment.js';
 import { clockTime, localTime } from './parts.js';
-import { merged, nearestTo } from './range.js';
+import { nearestTo } from './range.js';
 import { ratioAt } from './ratio.js';
 import { lineText } from './words.js';
 

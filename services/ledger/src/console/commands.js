@@ -1,8 +1,9 @@
 /** The buttons of commands, and the confirmation: what a command would do, and the digest that stands for it. */
+
+import { ALL } from './concerns.js';
 import { closeDialog, openDialog, problem } from './dialog.js';
 import { html, nothing } from './lib/lit-html.js';
 import { canLogIn, cellTargets, foresee, give, isCustodian, person } from './session.js';
-import { ALL } from './words.js';
 
 /** The words of a field, separated by commas or blanks. */
 const split = (text) => text.split(/[\s,]+/).filter((part) => part !== '');

@@ -1,6 +1,7 @@
 /** The hosts where a VM ran, over time: one row per host, one bar for each stay, and a line where it moved. The table says the same. */
 import { html, svg } from './lib/lit-html.js';
-import { clockTime, count, duration, link } from './parts.js';
+import { clockTime, duration, link } from './parts.js';
+import { count } from './words.js';
 
 const ROW = 26;
 const BAR = 14;

@@ -1,7 +1,8 @@
 /** The marks of the time bar: plans, moves, pauses and drains, each with its text and a link to the reason. Pure except for the links. */
 import { timesOf } from './moment.js';
-import { clockTime, count, link, ratioText, said } from './parts.js';
+import { clockTime, link, ratioText, said } from './parts.js';
 import { ratioAt } from './ratio.js';
+import { count } from './words.js';
 
 const KINDS = {
   'aggregate.paused': 'pause',

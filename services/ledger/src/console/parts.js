@@ -6,8 +6,6 @@ import { html, nothing } from './lib/lit-html.js';
 import { person } from './session.js';
 import { count } from './words.js';
 
-export { count, memoryText } from './words.js';
-
 const standings = {
   unplannable: ['bad', 'Not planned: the log holds an event that this version cannot read'],
   paused: ['warn', 'Paused'],
@@ -265,3 +263,11 @@ export const heatWords = (kind) =>
     'warm-2': 'above the band',
     'warm-3': 'far above the band',
   })[kind] ?? 'no value';
+
+/** A choice between few: one of them is pressed. The last may be a link to another page, as a template. */
+export const switches = (label, options, chosen, choose) =>
+  html`<div class="switch" role="group" aria-label=${label}>${options.map((option) =>
+    Array.isArray(option)
+      ? html`<button type="button" aria-pressed=${String(option[0] === chosen)} @click=${() => choose(option[0])}>${option[1]}</button>`
+      : option,
+  )}</div>`;

@@ -1,4 +1,4 @@
-/** The part of the recorded time that the time bar shows, and its marks without one on another. Times in ms. Pure. */
+/** The part of the recorded time that the time bar shows. Times in ms. Pure. */
 
 /** Events within this time of each other belong together. */
 const TOGETHER_MS = 300_000;
@@ -118,26 +118,4 @@ export function nearestTo(times, ms) {
   const after = times.findIndex((time) => time >= ms);
   if (after < 0) return times.length - 1;
   return after > 0 && ms - times[after - 1] < times[after] - ms ? after - 1 : after;
-}
-
-/** Which of the marks of one place shows its form. */
-const FIRST = ['failed', 'plan', 'pause', 'drain', 'person', 'moved'];
-
-/**
- * Marks that would stand nearer than `least` pixels to each other become one, with all of them.
- *
- * @param marks ascending; @param x where a time stands, in pixels
- */
-export function merged(marks, x, least) {
-  const groups = [];
-  for (const mark of marks) {
-    const at = x(mark.ms);
-    const last = groups.at(-1);
-    if (last !== undefined && at - last.x < least) last.marks.push(mark);
-    else groups.push({ x: at, marks: [mark] });
-  }
-  return groups.map((group) => ({
-    ...group,
-    kind: FIRST.find((kind) => group.marks.some((mark) => mark.kind === kind)) ?? group.marks[0].kind,
-  }));
 }

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 
-const { episodesOf, following, isWhole, merged, nearestTo, partOf, partText, usualPart, zoomed } = await import(
+const { episodesOf, following, isWhole, nearestTo, partOf, partText, usualPart, zoomed } = await import(
   new URL('./range.js', import.meta.url).href
 );
+const { merged } = await import(new URL('./markGroups.js', import.meta.url).href);
 
 const MINUTE = 60_000;
 /** A cycle a minute for six hours. */

@@ -3,13 +3,13 @@
  * move. Every end of a ribbon has a line of its own with the name of the VM, so that no name is on another one or below a ribbon. The
  * same picture shows the progress: a ribbon is green when its move is done, and red when it failed.
  */
-import { shortened } from './blocks.js';
+
 import { html, svg } from './lib/lit-html.js';
 import { flows, flowText, named, pairs, sizeText } from './pairs.js';
-import { count, link } from './parts.js';
+import { link } from './parts.js';
 import { countedValues, valuesAfter } from './ratio.js';
 import { bandOf, sideOf } from './skyline.js';
-import { digitsBeside, edgesOf, listed, measureText, sharesText, withoutDomain } from './words.js';
+import { count, digitsBeside, edgesOf, listed, measureText, sharesText, shortened, withoutDomain } from './words.js';
 
 /** The line of a ribbon's end, and the room around the lines of a host. */
 const LINE = 14;

@@ -1,6 +1,7 @@
 /** Moves as a timeline: one row each, with a bar from its start to its end. The columns say the same in words. */
 import { html, svg } from './lib/lit-html.js';
-import { clockTime, count, duration, link, named, said, section, table, when } from './parts.js';
+import { clockTime, duration, link, named, said, section, table, when } from './parts.js';
+import { count } from './words.js';
 
 const outcomes = {
   underWay: ['move', 'under way'],

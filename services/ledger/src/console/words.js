@@ -1,11 +1,5 @@
 /** Numbers, sizes and lists as people read them. Pure. */
 
-/** The address of all aggregates together. */
-export const ALL = '_all_';
-
-/** Whether what changed concerns an aggregate. */
-export const isAbout = ({ aggregate }, name) => aggregate === name || aggregate === ALL;
-
 export const count = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
 
 /** `a`, `a and b`, `a, b and c`. */
@@ -63,3 +57,12 @@ export function withoutDomain(names) {
     ? (name) => (name?.endsWith(domain) ? name.slice(0, -domain.length) : name)
     : (name) => name;
 }
+
+/** The name, cut in its middle to fit the width. @param width in pixels */
+export const shortened = (name, width) => {
+  const most = Math.max(5, Math.floor(width / 7));
+  if (name.length <= most) return name;
+  // Hosts differ at their ends.
+  const end = Math.ceil(most / 2);
+  return `${name.slice(0, most - end - 1)}…${name.slice(-end)}`;
+};

@@ -1,10 +1,11 @@
 import { read, tryRead } from '../api.js';
 import { byHand, drainCommand, undrainCommand } from '../commands.js';
+import { isAbout } from '../concerns.js';
 import { repeat } from '../lib/directives/repeat.js';
 import { html } from '../lib/lit-html.js';
-import { count, link, missing, section, serviceText, table } from '../parts.js';
+import { link, missing, section, serviceText, table } from '../parts.js';
 import { person } from '../session.js';
-import { isAbout } from '../words.js';
+import { count } from '../words.js';
 
 /** Chooses the hosts. The address of the next page names them all: nothing is kept elsewhere. */
 function chooser({ page, hosts }, { view, choose }) {

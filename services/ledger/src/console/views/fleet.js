@@ -5,7 +5,6 @@ import { fleetCommands, meanings, planCommands, resumeCommand } from '../command
 import { repeat } from '../lib/directives/repeat.js';
 import { html } from '../lib/lit-html.js';
 import {
-  count,
   courseText,
   duration,
   expected,
@@ -20,7 +19,7 @@ import {
 } from '../parts.js';
 import { worstOf } from '../ratio.js';
 import { balanceLegend, bandOf, sideOf, skyline, sparkline, topOf } from '../skyline.js';
-import { shareText } from '../words.js';
+import { count, shareText } from '../words.js';
 
 /** Aggregates that need a person come first, then those that act, then those that rest. */
 const NEED = [

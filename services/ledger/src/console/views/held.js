@@ -1,8 +1,9 @@
 import { read } from '../api.js';
 import { byHand, releaseCommand } from '../commands.js';
 import { html } from '../lib/lit-html.js';
-import { count, link, named, pauseOf, section, table, when } from '../parts.js';
+import { link, named, pauseOf, section, table, when } from '../parts.js';
 import { person } from '../session.js';
+import { count } from '../words.js';
 
 const aggregateLink = ({ aggregate }) => html`<a href=${link.aggregate(aggregate)}>${aggregate}</a>`;
 const vmLink = ({ aggregate, serverId, serverName }) =>

@@ -1,6 +1,7 @@
 import { read, readOrRefused, tryRead } from '../api.js';
 import { drawLines, drawn } from '../chart.js';
 import { byHand, hostCommands } from '../commands.js';
+import { isAbout } from '../concerns.js';
 import { ref } from '../lib/directives/ref.js';
 import { html, svg } from '../lib/lit-html.js';
 import { planMarks } from '../marks.js';
@@ -9,7 +10,6 @@ import { openPlan } from '../openPlan.js';
 import {
   ASSUMED_PACE,
   clockTime,
-  count,
   eventsTable,
   expected,
   facts,
@@ -17,7 +17,6 @@ import {
   heat,
   heatWords,
   link,
-  memoryText,
   missing,
   movesNow,
   named,
@@ -32,7 +31,7 @@ import {
 import { counts } from '../ratio.js';
 import { skyline, topOf } from '../skyline.js';
 import { timeBar } from '../timeBar.js';
-import { isAbout, shareText } from '../words.js';
+import { count, memoryText, shareText } from '../words.js';
 
 const servers = (title, rows, last) =>
   rows.length === 0

@@ -1,7 +1,8 @@
 import { nowMs, read } from '../api.js';
 import { html } from '../lib/lit-html.js';
-import { count, moves as movesTable, section } from '../parts.js';
+import { moves as movesTable, section } from '../parts.js';
 import { timeline } from '../timeline.js';
+import { count } from '../words.js';
 
 /** The newest moves that are listed per aggregate. */
 const SHOWN = 30;

@@ -2,9 +2,9 @@ import { nowMs, read } from '../api.js';
 import { stillWaits } from '../approval.js';
 import { planCommands } from '../commands.js';
 import { html } from '../lib/lit-html.js';
-import { count, link, section, table, when } from '../parts.js';
+import { link, section, table, when } from '../parts.js';
 import { person } from '../session.js';
-import { othersText } from '../words.js';
+import { count, othersText } from '../words.js';
 
 const columns = [
   ['Aggregate', (p) => html`<a href=${link.aggregate(p.aggregate)}>${p.aggregate}</a>`],

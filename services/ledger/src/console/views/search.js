@@ -1,7 +1,8 @@
 import { read } from '../api.js';
 import { html } from '../lib/lit-html.js';
-import { count, link, section, table, when } from '../parts.js';
+import { link, section, table, when } from '../parts.js';
 import { address, kinds } from '../results.js';
+import { count } from '../words.js';
 
 const results = ({ query, results: rows }) =>
   table(

@@ -7,12 +7,10 @@ import { indexOf, pastStory } from '../moment.js';
 import {
   at,
   clockTime,
-  count,
   eventsTable,
   facts,
   figures,
   link,
-  memoryText,
   missing,
   movesNow,
   named,
@@ -29,7 +27,7 @@ import { recorded } from '../recorded.js';
 import { person } from '../session.js';
 import { timeBar } from '../timeBar.js';
 import { timeline } from '../timeline.js';
-import { listed, shareText } from '../words.js';
+import { count, listed, memoryText, shareText } from '../words.js';
 import { host } from './host.js';
 
 const destination = ({ refusal, worsens, gain }) =>

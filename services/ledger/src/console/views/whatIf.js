@@ -6,10 +6,8 @@ import { html, nothing } from '../lib/lit-html.js';
 import {
   at,
   clockTime,
-  count,
   figure,
   link,
-  memoryText,
   missing,
   near,
   pending,
@@ -24,7 +22,7 @@ import { countedValues, ratioAfter, valuesAfter, worstText } from '../ratio.js';
 import { recorded, recordedDecision } from '../recorded.js';
 import { skyline, topOf } from '../skyline.js';
 import { timeBar, withQuery } from '../timeBar.js';
-import { shareText } from '../words.js';
+import { count, memoryText, shareText } from '../words.js';
 
 const HOURS = [1, 3, 6, 12];
 const HOUR_MS = 3_600_000;
