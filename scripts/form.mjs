@@ -30,13 +30,9 @@ function* sources(directory) {
   }
 }
 
-const packages = ['libs', 'services', 'tools'].flatMap((parent) => {
-  try {
-    return readdirSync(join(root, parent)).map((name) => `${parent}/${name}`);
-  } catch {
-    return [];
-  }
-});
+const packages = ['libs', 'services'].flatMap((parent) =>
+  readdirSync(join(root, parent)).map((name) => `${parent}/${name}`),
+);
 
 const kindOf = (path) => (TEST.test(path) ? 'tests' : /\/testing\//.test(path) ? 'testing' : 'source');
 /** Whether the images and the packages of a release have a file of a package. */

@@ -46,25 +46,25 @@ export function createScoreLoop(deps: ScoreLoopDeps): ScoreLoop {
   const wake = (): void => wakeUp.call();
   const stream = new SnapshotStream(deps);
   const requests = new OpenRequests(deps);
-  const rounds = new Rounds(deps, requests, wakeUp);
+  const snapshots = new DueSnapshots(deps, requests, wakeUp);
   return {
     async run() {
       const { promise: level, resolve } = Promise.withResolvers<void>();
       const following = stream.follow(resolve, wake);
       try {
         await Promise.race([level, following, clock.sleep(LEVEL_WITHIN_MS, signal)]);
-        await Promise.race([rounds.run(), following, requests.listen(wake)]);
+        await Promise.race([snapshots.run(), following, requests.listen(wake)]);
       } catch (error) {
         if (!signal.aborted) throw error;
       }
     },
-    current: () => checkOf([...stream.missing(), ...rounds.slow()]),
+    current: () => checkOf([...stream.missing(), ...snapshots.slow()]),
     clockRight: () => stream.clockRight(),
   };
 }
 
-/** Takes the snapshots that are due, one round after the other: operators' requests before cycles. */
-class Rounds {
+/** Takes the snapshots that are due: operators' requests before cycles, and nothing at the same time. */
+class DueSnapshots {
   readonly #deps: ScoreLoopDeps;
   readonly #requests: OpenRequests;
   readonly #wakeUp: WakeUp;
@@ -134,10 +134,11 @@ class Rounds {
     this.#beforeMs = this.#tookMs;
     this.#tookMs = Math.round(clock.monotonic() - this.#sinceMs);
     this.#sinceMs = null;
-    // Somebody else's snapshots were first, all of them.
-    const lost = taken.published === 0 && taken.duplicates > 0;
-    if (lost !== this.#standby) logger.info(lost ? 'another scorer was first: on standby' : 'no longer on standby');
-    this.#standby = lost;
+    // All of them were another scorer's.
+    const standby = taken.published === 0 && taken.duplicates > 0;
+    if (standby !== this.#standby)
+      logger.info(standby ? 'another scorer was first: on standby' : 'no longer on standby');
+    this.#standby = standby;
   }
 
   #reportSkipped(cycle: number, skipped: number): void {

@@ -2,8 +2,9 @@ import { loadConf } from '@kronos/config/conf';
 import { errorText, eventTimeMs, type LogEvent, type Snapshot, some } from '@kronos/contracts';
 import { decideInput } from '@kronos/cycle';
 import { createLimiter } from '@kronos/observation';
-import { type Advice, advise, type LeakedAllocation, type NovaSettings, type PastMove } from '@kronos/placement';
+import { type Advice, advise, type NovaSettings, type PastMove } from '@kronos/placement';
 import { aggregateState, optionsOf } from '@kronos/projections';
+import { confirmed, type HostAllocations, suspects } from '../advise/leaked.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { configFile, currentState, requireSnapshots, withSession } from '../open.ts';
 import { answer } from '../output.ts';
@@ -91,7 +92,7 @@ async function novaSettings(
           }),
         );
         const claims = await Promise.all(
-          hosts.map(async ({ name, hypervisorId }): Promise<Claims> => {
+          hosts.map(async ({ name, hypervisorId }): Promise<HostAllocations> => {
             const allocations = await limit(() => placement.getProviderAllocations(hypervisorId));
             return { host: name, providerId: hypervisorId, allocations };
           }),
@@ -106,48 +107,6 @@ async function novaSettings(
   } catch (error) {
     return errorText(error).replaceAll(/([:.]?)\s*\n\s*/g, (_, end: string) => `${end === '' ? '.' : end} `);
   }
-}
-
-/** The allocations on one host. */
-type Claims = {
-  readonly host: string;
-  readonly providerId: string;
-  /** Amounts by resource class, by the uuid of the server or the migration that claims them. */
-  readonly allocations: Readonly<Record<string, Readonly<Record<string, number>>>>;
-};
-/** The server as Nova has it now. */
-type ServerNow = { readonly host: string | null; readonly taskState: string | null; readonly vmState: string | null };
-
-/**
- * Claims of servers on hosts where the snapshot does not see them. A running migration or a resize claims the source under its own uuid, and
- * the destination under that of the server: servers in either are left out. Pure.
- */
-export function suspects(
-  { servers, migrations }: Pick<Snapshot, 'servers' | 'migrations'>,
-  claims: readonly Claims[],
-): LeakedAllocation[] {
-  const moving = new Set(migrations.map(({ serverId }) => serverId));
-  const known = new Map(servers.map((server) => [server.id, server]));
-  return claims.flatMap(({ host: of, providerId, allocations }) =>
-    Object.entries(allocations).flatMap(([serverId, resources]): LeakedAllocation[] => {
-      const server = known.get(serverId);
-      if (server === undefined || server.host === of || server.alsoOn.includes(of) || moving.has(serverId)) return [];
-      return [{ serverId, serverName: server.name, host: server.host, of, providerId, resources }];
-    }),
-  );
-}
-
-/** Those that Nova still has at rest on the host of the snapshot: a server that moves meanwhile leaks nothing. */
-export async function confirmed(
-  found: readonly LeakedAllocation[],
-  serverNow: (serverId: string) => Promise<ServerNow>,
-): Promise<LeakedAllocation[]> {
-  const leaked: LeakedAllocation[] = [];
-  for (const one of found) {
-    const { host, taskState, vmState } = await serverNow(one.serverId);
-    if (host === one.host && taskState === null && vmState !== 'resized') leaked.push(one);
-  }
-  return leaked;
 }
 
 /** Names on one line. */

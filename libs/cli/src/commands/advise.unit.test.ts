@@ -1,6 +1,6 @@
 import { snapshotOf } from '@kronos/placement/testing';
 import { describe, expect, it } from 'vitest';
-import { confirmed, suspects } from './advise.ts';
+import { confirmed, suspects } from '../advise/leaked.ts';
 
 describe('claims in Placement of servers that are elsewhere', () => {
   const { servers } = snapshotOf({

@@ -1,26 +1,16 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import {
-  ALL,
-  eventTimeMs,
-  type Family,
-  families,
-  iso,
-  type Message,
-  moveEnd,
-  parseSubject,
-  sentence,
-} from '@kronos/contracts';
+import { ALL, type Family, families, type Message } from '@kronos/contracts';
 import type { Delivered } from '@kronos/eventlog';
 import { UsageError } from '../errors.ts';
 import { DEFAULT_FAMILIES } from '../families.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
-import { authorText, serverNames, serverText } from '../names.ts';
+import { serverNames } from '../names.ts';
 import { withSession } from '../open.ts';
 import { formatOf, isStructured, textShell } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import { cutToWidth, paint, type Style } from '../terminal.ts';
-import { absolute, parseTime, said, when } from '../times.ts';
+import { messageLine, whole } from '../tap/line.ts';
+import { orderedByTime } from '../tap/order.ts';
+import { parseTime, when } from '../times.ts';
 
 export type TapOptions = ConfigOption &
   OutputOption &
@@ -59,10 +49,10 @@ export async function tap(shell: Shell, wanted: readonly string[], options: TapO
     const write = (delivered: Delivered<Message>): void => {
       if (yaml !== null) shell.terminal.out(`---\n${yaml(whole(delivered))}`);
       else if (isStructured(options)) shell.terminal.out(`${JSON.stringify(whole(delivered))}\n`);
-      else on.terminal.out(`${render(on, names, delivered)}\n`);
+      else on.terminal.out(`${messageLine(on, names, delivered)}\n`);
     };
     let written = 0;
-    for await (const delivered of inOrder(messages, stop)) {
+    for await (const delivered of orderedByTime(messages, stop)) {
       learnNames(names, delivered);
       await learn(delivered);
       if (!matches(options, names, delivered)) continue;
@@ -85,41 +75,6 @@ function nothing(
   const wanted = type === undefined && vm === undefined ? '' : ' that matches';
   if (since === 'new') return `No ${what}${wanted}: --end ends at once without --since.`;
   return `No ${what}${wanted} ${since === 'all' ? 'is stored' : `since ${when(since.getTime(), nowMs)}`}.`;
-}
-
-/** Messages of the streams side by side are put in order of time as long as they come in one go. */
-const QUIET_MS = 100;
-const HELD = 10_000;
-
-async function* inOrder(
-  messages: AsyncIterable<Delivered<Message>>,
-  stop: AbortSignal | null,
-): AsyncGenerator<Delivered<Message>, void, undefined> {
-  const source = messages[Symbol.asyncIterator]();
-  const stopped = new Promise<'stopped'>((resolve) =>
-    stop?.addEventListener('abort', () => resolve('stopped'), { once: true }),
-  );
-  let held: Delivered<Message>[] = [];
-  let next = source.next();
-  for (;;) {
-    const quiet = new AbortController();
-    const came = await Promise.race([
-      next,
-      stopped,
-      ...(held.length === 0 ? [] : [delay(QUIET_MS, 'quiet' as const, { signal: quiet.signal })]),
-    ]).finally(() => quiet.abort());
-    const over = came === 'stopped' || (came !== 'quiet' && came.done === true);
-    if (came !== 'quiet' && came !== 'stopped' && came.done !== true) {
-      held.push(came.value);
-      next = source.next();
-    }
-    if (!over && came !== 'quiet' && held.length < HELD) continue;
-    held.sort((a, b) => a.storedAt - b.storedAt);
-    const ready = over || came === 'quiet' ? held.length : HELD / 2;
-    yield* held.slice(0, ready);
-    held = held.slice(ready);
-    if (over) return;
-  }
 }
 
 function familyOfText(text: string): Family {
@@ -149,47 +104,4 @@ function matches({ type, vm }: TapOptions, names: ReadonlyMap<string, string>, d
     return [...(message.data.plan?.steps ?? []), ...message.data.stuck].some((entry) => about(entry.serverId));
   if ('taskId' in data) return data.taskId.includes(vm);
   return false;
-}
-
-const styles: Readonly<Record<string, Style>> = {
-  'migration.failed': 'red',
-  'migration.abortRefused': 'red',
-  'migration.completed': 'green',
-  'migration.started': 'cyan',
-  'snapshot.taken': 'dim',
-};
-
-/** The style of a move that ended and was no plain success; null for all others. */
-function endStyle(message: Message): Style | null {
-  if (message.type !== 'migration.completed' && message.type !== 'migration.failed') return null;
-  return ({ plain: null, warned: 'yellow', damaged: 'red' } as const)[moveEnd(message)];
-}
-
-/** A message for a program. */
-function whole({ message, problem, subject, sequence, storedAt }: Delivered<Message>): object {
-  const at = { subject, sequence, storedAt: iso(storedAt) };
-  return problem === undefined ? { ...at, ...message } : { ...at, problem, body: message };
-}
-
-function render({ terminal, now }: Shell, names: ReadonlyMap<string, string>, delivered: Delivered<Message>): string {
-  const { message, problem, subject, firstStoredAt } = delivered;
-  const place = parseSubject(subject)?.name ?? subject;
-  const stamp = absolute(problem === undefined ? eventTimeMs(message.time, firstStoredAt) : firstStoredAt, now());
-  if (problem !== undefined) return `${stamp}  ${place}  ${paint(terminal, 'red', `cannot be read: ${problem}`)}`;
-  const by = authorText(message);
-  const head = `${stamp}  ${place}  ${by}: `;
-  const text = said(
-    sentence(message, (id) => serverText(names, id)),
-    now(),
-  );
-  const room = terminal.live ? Math.max(20, terminal.columns - head.length) : Number.POSITIVE_INFINITY;
-  const style = endStyle(message) ?? styles[message.type] ?? (message.by.service === 'operator' ? 'magenta' : null);
-  const shown = cutToWidth(text, room);
-  const steps =
-    message.type === 'cycle.decided'
-      ? (message.data.plan?.steps ?? []).map(
-          (s) => `\n  ${s.step}. ${s.serverName}  ${s.from} -> ${s.to}  (${s.phase})`,
-        )
-      : [];
-  return `${head}${style === null ? shown : paint(terminal, style, shown)}${steps.join('')}`;
 }

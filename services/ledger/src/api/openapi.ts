@@ -6,29 +6,41 @@ import { answers, type Operation, refusal } from './schemas.ts';
 const json = (schema: object) => ({ 'application/json': { schema } });
 const string = { type: 'string' } as const;
 
-const responses: Readonly<Record<string, object>> = {
-  '304': { description: 'The client has this version (If-None-Match)' },
-  ...Object.fromEntries(
-    [
-      [400, 'A parameter is wrong'],
-      [404, 'There is no such thing'],
-      [410, 'It was recorded, and is no longer kept'],
-      [421, 'The Host header names no host of this service'],
-      [503, 'Too many requests at once; Retry-After says when to ask again'],
-    ].map(([status, description]) => [
-      String(status),
+/** Refusals by status; each has the same body. */
+const refusals = (descriptions: Readonly<Record<number, string>>): Readonly<Record<string, object>> =>
+  Object.fromEntries(
+    Object.entries(descriptions).map(([status, description]) => [
+      status,
       { description, content: json({ $ref: '#/components/schemas/Refusal' }) },
     ]),
-  ),
+  );
+
+const responses: Readonly<Record<string, object>> = {
+  '304': { description: 'The client has this version (If-None-Match)' },
+  ...refusals({
+    400: 'A parameter is wrong',
+    404: 'There is no such thing',
+    410: 'It was recorded, and is no longer kept',
+    421: 'The Host header names no host of this service',
+    503: 'Too many requests at once; Retry-After says when to ask again',
+  }),
 };
+
+const actingRefusals = refusals({
+  400: 'The body is wrong',
+  401: 'Nobody is logged in, or Keystone refuses the credentials',
+  403: 'The role is missing, or the request does not come from a page of this console',
+  409: 'What was confirmed has changed, or the state does not allow it. Nothing was appended',
+  413: 'The body is too long',
+  415: 'The body is not JSON',
+  429: 'Too many requests; Retry-After says when to ask again',
+  503: 'Keystone or the event log does not answer',
+});
 
 const schemaOf = (schema: z.ZodType): object => {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: 'output' });
   return rest;
 };
-const refusedWith = (status: number, description: string) => [
-  [String(status), { description, content: json({ $ref: '#/components/schemas/Refusal' }) }],
-];
 
 /** A call of people who log in: it changes something, or tells who they are. */
 function actingOperation(call: ActingCall, summary: string): object {
@@ -52,20 +64,7 @@ function actingOperation(call: ActingCall, summary: string): object {
     ...(body === null ? {} : { requestBody: { required: true, content: json(schemaOf(body)) } }),
     responses: {
       '200': { description: summary, content: json({ $ref: `#/components/schemas/${titleOf(call)}` }) },
-      ...(call === 'session'
-        ? {}
-        : Object.fromEntries(
-            [
-              refusedWith(400, 'The body is wrong'),
-              refusedWith(401, 'Nobody is logged in, or Keystone refuses the credentials'),
-              refusedWith(403, 'The role is missing, or the request does not come from a page of this console'),
-              refusedWith(409, 'What was confirmed has changed, or the state does not allow it. Nothing was appended'),
-              refusedWith(413, 'The body is too long'),
-              refusedWith(415, 'The body is not JSON'),
-              refusedWith(429, 'Too many requests; Retry-After says when to ask again'),
-              refusedWith(503, 'Keystone or the event log does not answer'),
-            ].flat(),
-          )),
+      ...(call === 'session' ? {} : actingRefusals),
     },
   };
 }
@@ -148,11 +147,7 @@ export const openApi = () => ({
   },
   components: {
     schemas: {
-      ...Object.fromEntries(
-        operations.map((operation) => {
-          return [titleOf(operation), schemaOf(answers[operation])];
-        }),
-      ),
+      ...Object.fromEntries(operations.map((operation) => [titleOf(operation), schemaOf(answers[operation])])),
       ...Object.fromEntries(
         (Object.keys(actingAnswers) as ActingCall[]).map((call) => [titleOf(call), schemaOf(actingAnswers[call])]),
       ),
