@@ -28,7 +28,10 @@ export async function recordDeadLetter(
     const at = await reader.refresh(aggregate);
     const origin = { by, nowMs: clock.read().wall };
     const event = deadLetterEvent(dead, at.state, origin);
-    logger.error({ aggregate, sequence, problem, recorded: event?.data.taskId ?? null }, 'a message is not a task');
+    logger.error(
+      { aggregate, sequence, problem, recorded: event?.data.taskId ?? null },
+      'a message of the work queue is not a task',
+    );
     if (event === null) return { kind: 'dead' };
     try {
       await log.append(event, { expectedLastSequence: at.expectedOn(subject('results', aggregate)) });

@@ -119,7 +119,10 @@ export class Decisions {
         return;
       } catch (error) {
         if (!(error instanceof AppendWithdrawn || error instanceof AppendConflict)) throw error;
-        logger.warn({ aggregate, snapshotId, reason: error.message }, 'the proposal was too late');
+        logger.warn(
+          { aggregate, snapshotId, reason: error.message },
+          'the answer to a request for a plan was not stored; it is planned again',
+        );
       }
     }
   }
@@ -160,7 +163,7 @@ export class Decisions {
     if (lost === null) return false;
     const { plan, reason } = lost;
     const { aggregate } = snapshot;
-    logger.info({ aggregate, planId: plan.id, reason }, 'withdrew a plan whose reason is gone');
+    logger.info({ aggregate, planId: plan.id, reason }, 'the planner withdrew a plan whose reason is gone');
     const event = withdrawnEvent(plan, { snapshot, reason, by, nowMs });
     try {
       await this.#appendOn(at, delivered, event);

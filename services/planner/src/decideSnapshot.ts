@@ -31,13 +31,13 @@ export function snapshotDecider(
     if (delivered.problem !== undefined) {
       const { sequence, problem } = delivered;
       meters.notDecided(aggregate, 'unreadable-snapshot');
-      logger.error({ aggregate, sequence, problem }, 'dropped a snapshot message that cannot be read');
+      logger.error({ aggregate, sequence, problem }, 'a snapshot message cannot be read: the planner drops it');
       return;
     }
     const { snapshotId, log: mark } = delivered.message.data;
     if (!(await may.ofThisLog(delivered))) {
       meters.notDecided(aggregate, 'other-log');
-      logger.warn({ aggregate, snapshotId, log: mark }, 'not decided: another log');
+      logger.warn({ aggregate, snapshotId, log: mark }, 'the snapshot was not decided: it was taken on another log');
       return;
     }
     await finishReleased(aggregate);

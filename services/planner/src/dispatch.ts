@@ -51,7 +51,7 @@ export function dispatcher(
       if (result === undefined) return;
       try {
         await log.append(result, { expectedLastSequence: at.expectedOn(subject('results', aggregate)) });
-        logger.warn({ aggregate, taskId: result.data.taskId }, 'ended a task that no executor ended');
+        logger.warn({ aggregate, taskId: result.data.taskId }, 'the planner ended a task that no executor ended');
       } catch (error) {
         // Another result came first: the log now says whether this task still has to be ended.
         if (!(error instanceof AppendConflict)) throw error;

@@ -82,7 +82,7 @@ export class Follower {
 
   #distrust(reason: string): void {
     const { inventory, clock, logger } = this.#deps;
-    logger.warn({}, `no host is trusted: ${reason}`);
+    logger.warn({}, `the lists of servers are not trusted until Nova is read again: ${reason}`);
     inventory.distrust(clock.monotonic());
   }
 
@@ -96,7 +96,7 @@ export class Follower {
     if (one.problem !== undefined) {
       logger.warn(
         { host, sequence: one.sequence, problem: one.problem },
-        'unreadable on kronos.inventory: not trusted',
+        'a message of kronos.inventory cannot be read: its host is not trusted until Nova is read again',
       );
       inventory.distrustHost(host);
       inventory.doubt(nowMs);

@@ -80,7 +80,10 @@ export function createFeed(deps: FeedDeps): Feed {
       );
       const failure = failures.find((one) => one.status === 'rejected');
       if (failure !== undefined)
-        logger.warn({ err: failure.reason }, 'lists of hosts were not reported; the next cycle reports them');
+        logger.warn(
+          { err: failure.reason },
+          'lists of servers could not be written to kronos.inventory; the next cycle writes them',
+        );
     },
   };
 }

@@ -66,7 +66,11 @@ export function tendDrains(deps: DrainsDeps): Drains {
       try {
         await tend(aggregate);
       } catch (error) {
-        if (!signal.aborted) logger.warn({ aggregate, err: error }, 'the drains of an aggregate are retried later');
+        if (!signal.aborted)
+          logger.warn(
+            { aggregate, err: error },
+            'the drains of an aggregate could not be continued; they are tried again',
+          );
       }
     }
   }
@@ -74,7 +78,7 @@ export function tendDrains(deps: DrainsDeps): Drains {
   async function tend(aggregate: string): Promise<void> {
     const problem = deps.problem();
     if (problem !== null) {
-      logger.warn({ aggregate, problem }, 'drains are delayed');
+      logger.warn({ aggregate }, `the drains of an aggregate wait: ${problem}`);
       return;
     }
     for (const host of hostsIn(aggregate)) {

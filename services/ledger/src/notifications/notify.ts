@@ -62,7 +62,7 @@ class SinkTroubles {
   succeeded(sink: string): void {
     const { logger, metrics } = this.#deps;
     metrics.sinkAttempts.add(1, { sink, outcome: 'delivered' });
-    if (this.#troubles.delete(sink)) logger.info({ sink }, 'the sink takes notifications again');
+    if (this.#troubles.delete(sink)) logger.info({ sink }, 'the receiver accepts notifications again');
   }
 
   failed(sink: string, reason: string, outcome: 'failed' | 'dropped', about: object): void {
@@ -75,7 +75,7 @@ class SinkTroubles {
     else
       logger[before === null ? 'warn' : 'debug'](
         { sink, reason, ...about },
-        'a notification was not taken; it is sent again',
+        'the receiver did not accept a notification; the ledger sends it again',
       );
   }
 
