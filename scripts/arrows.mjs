@@ -1,5 +1,5 @@
 /**
- * Which imports are wrong: a library that imports a service, a service that imports another, circles, and what a package does not declare.
+ * Finds wrong imports: a library that imports a service, a service that imports another, circles, and what a package does not declare.
  * Pure.
  */
 

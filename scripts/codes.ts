@@ -123,7 +123,7 @@ const formerRows = (): string =>
     ...Object.entries(formerCodes).map(([former, now]) => `| \`${former}\` | \`${now}\` |`),
   ].join('\n');
 
-/** By path in the repository. */
+/** The generated pages, by path in the repository. */
 export const codeFiles = (): [path: string, text: string][] => [
   [
     'docs/codes.md',

@@ -22,7 +22,7 @@ export type ReleaseInput = {
 /** Options of tar for an archive whose bytes depend on the files alone. */
 export const SAME_BYTES = ['--sort=name', '--owner=0', '--group=0', '--numeric-owner', '--mtime=2000-01-01 00:00Z'];
 
-/** Of dependencies: what no service loads. */
+/** Files of dependencies that no service loads. */
 const UNUSED =
   /\.(map|md|d\.ts|d\.cts|d\.mts|flow|html?)$|\/(\.github|\.git[a-z]+|\.npmignore|\.?eslint[^/]*|tests?|__tests__|examples?|benchmarks?)$/;
 

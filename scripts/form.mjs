@@ -166,7 +166,7 @@ function record() {
   writeFileSync(LIST, `${JSON.stringify(after, null, 2)}\n`);
 }
 
-/** Where decisions are made. */
+/** The directories of the code that decides. */
 const CORE = ['facts', 'rules', 'placement', 'projections', 'cycle'].map((name) => `libs/${name}/src`);
 
 /** How often the code of decisions turns text into a time or a time into text: by the codecs of contracts, and past them. */

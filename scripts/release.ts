@@ -181,7 +181,7 @@ function archive(name: string, from: string, files: readonly string[], below?: s
   const prefix = below === undefined ? [] : ['--transform', `s,^,${below}/,S`];
   const tar = join(work, 'archive.tar');
   execFileSync('tar', ['--create', '--file', tar, ...same, ...prefix, '-C', join(root, from), ...files]);
-  // Without the time of compression in its head.
+  // The head of the archive must not have the time of its compression.
   execFileSync('gzip', ['--no-name', '--best', tar]);
   renameSync(`${tar}.gz`, join(work, name));
   cpSync(join(work, name), join(out, name));
@@ -245,7 +245,7 @@ function npmPackage(): Packed {
   put('package.json', JSON.stringify({ ...about, dependencies, optionalDependencies }, null, 2));
   npm(['pack', '--pack-destination', out], stage);
 
-  // Of the package with the versions that the lock file has, and which the tests ran with.
+  // The shrinkwrap pins the versions that the tests ran with.
   const lock = JSON.parse(read('package-lock.json')) as { readonly packages: Readonly<Record<string, Locked>> };
   const inUse = Object.entries(lock.packages).filter(
     ([path, { link, dev, devOptional }]) => path.startsWith('node_modules/') && !(link || dev || devOptional),

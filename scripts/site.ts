@@ -81,7 +81,7 @@ for (const { source, title, html, links } of pages.values()) {
 
 const search = new MiniSearch(searchOptions);
 search.addAll([...pages.values()].flatMap(({ sections }) => sections));
-// As scripts, not as JSON: a browser reads no JSON from a file beside the page.
+// These are scripts and not JSON: a browser reads no JSON from a file beside the page.
 write('index.js', `globalThis.kronosIndex = ${JSON.stringify(JSON.stringify(search))};\n`);
 const own = (name: string): string => join(root, 'scripts/site', name);
 for (const name of ['site.css', 'site.js']) cpSync(own(name), join(place, name));

@@ -1,4 +1,4 @@
-/** Which files name the version of Kronos, and how each of them changes for a new one. Pure. */
+/** The files that name the version of Kronos, and the change of each for a new version. Pure. */
 import { errorText } from '@kronos/contracts/words';
 import { sectionOf } from './releaseNotes.ts';
 

@@ -1,4 +1,4 @@
-/** Which files of the project are pages of its site, and how one leads to another. Pure. */
+/** The pages of the site: which files of the project they are, and the links between them. Pure. */
 import { posix } from 'node:path';
 
 type Group = { readonly title: string; readonly pages: readonly RegExp[] };

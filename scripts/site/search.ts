@@ -1,4 +1,4 @@
-/** How the site is searched: while it is made, and in the browser, which gets this file without its types, as a script. */
+/** The search of the site. It runs while the site is made and in the browser, which gets this file without its types as a script. */
 
 const namesIn = (text: string): string[] =>
   text.match(/[\p{L}\p{N}][\p{L}\p{N}_.:-]*[\p{L}\p{N}]|[\p{L}\p{N}]/gu) ?? [];

@@ -14,7 +14,7 @@ import {
 } from '@kronos/openstack';
 import type { PostAnswer } from './taskStages.ts';
 
-/** Until when an act on the cloud may be sent. */
+/** The window in which an act on the cloud may be sent. */
 export interface ActWindow {
   /** Monotonic, by `clock`. */
   readonly by: number;

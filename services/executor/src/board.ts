@@ -211,7 +211,7 @@ export class StartBoard {
       if (start.kind === 'start') held = this.#grant(task, state);
       waiter.wake('judge');
     }
-    // Of a look at some, the timer that was set for the others still holds.
+    // After a look at some of the tasks, the timer of the others still holds.
     if (whom !== 'all' && this.#wakesAt <= soonest) return;
     this.#wakeAt(soonest, now.wall);
   }

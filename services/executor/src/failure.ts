@@ -19,7 +19,7 @@ interface FailureFacts {
   readonly errorType: ErrorType;
   readonly text: string;
   readonly detail?: Reason['detail'];
-  /** Of the attempt; it is charged where the party at fault says so. Absent: no host can be to blame. */
+  /** The destination of the attempt, which is charged where the party at fault says so. Absent: no host can be to blame. */
   readonly destination?: string;
 }
 

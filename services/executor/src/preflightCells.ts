@@ -92,7 +92,7 @@ export async function readHostCells(
   return { own, others };
 }
 
-/** Of the client of Nova, what the cells are read with. */
+/** The calls of Nova's client that read the cells. */
 type CellsNova = Pick<Nova, 'listServers' | 'listUnfinishedMigrations' | 'getServer' | 'getServerTopology'>;
 
 /** Nova shows the cells that a server has on one of the two hosts of its migration: which it has on the other is not known. */

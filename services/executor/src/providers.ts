@@ -5,7 +5,7 @@ import type { Nova } from '@kronos/openstack';
 const KEEP_MS = 600_000;
 
 /**
- * Which resource provider a service host is, from one list of all hypervisors that is read again after ten minutes, and when
+ * Finds the resource provider of a service host in one list of all hypervisors, which is read again after ten minutes, and when
  * a host is not in it.
  */
 export function providers(

@@ -99,7 +99,7 @@ type FactOf<Kind extends Fact['kind']> = Extract<Fact, { readonly kind: Kind }>;
 function tryAgain(state: TaskState, { started }: StageAt<'suspected'>, { tries, agoMs }: FactOf<'turn'>): TaskState {
   if (tries >= state.options.suspectTries) {
     if (!started) return deadLetter(state, tries);
-    // By a clock that is behind, it was begun in the future.
+    // A clock that is behind reads the begin as a time in the future.
     const waitMs = tryAgainMs(tries, state.options) - Math.max(0, agoMs);
     if (waitMs > 0) return setAside(state, tries, waitMs);
   }

@@ -66,7 +66,7 @@ export const setAside = (state: TaskState, tries: number, delayMs: number): Task
     delayMs,
   });
 
-/** Only of a task that has not started: Nova does nothing for it. */
+/** Call it only for a task that has not started: Nova does nothing for it. */
 export function deadLetter(state: TaskState, tries: number): TaskState {
   const { deliveries } = state;
   const text = endsExecutors(tries);

@@ -79,7 +79,7 @@ async function restore(shell: Shell, log: EventLog, directory: string, report: A
     stated?.statement === 'restored' &&
     stated.sequence === (report.last ?? 0) + 1 &&
     stated.sequence === identity.lastSequence;
-  // Of the archive, not of the log: a statement that another process makes during the restore must conflict with ours.
+  // The number comes from the archive and not from the log: a statement that another process makes during the restore must conflict with ours.
   let expectedLastSequence = 0;
   const events = watched(readArchive(directory), (event) => {
     if (event.subject === STATEMENTS) expectedLastSequence = event.sequence;

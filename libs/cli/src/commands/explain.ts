@@ -157,7 +157,7 @@ async function explainOneVm(shell: Shell, options: ExplainOptions, asked: Asked,
     throw error;
   });
   if (explained instanceof NotOnTheLog) {
-    // With stories it was deleted, or is in no aggregate in scope now.
+    // A VM with moves between cells was deleted, or its aggregate is no longer in scope.
     if (stories.length === 0) {
       const id = begun(vm, seen);
       if (id === null) throw explained;

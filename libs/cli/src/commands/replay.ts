@@ -115,7 +115,7 @@ function whatIfName(options: ReplayOptions, cooldowns: string | null): string {
   return parts.length === 0 ? 'every plan carried out at once' : parts.join(', ');
 }
 
-/** Without --since and --until, what is kept: decisions whose snapshots are gone are run again only when asked for. */
+/** Without --since and --until, the range of the kept snapshots: decisions without a snapshot are run again only in a given range. */
 async function verifiedRange(options: ReplayOptions, history: History, range: Range): Promise<Range> {
   const { sinceMs, untilMs, aggregates } = await history.kept();
   return {

@@ -154,7 +154,7 @@ async function startNats(run: Run, config: Config, { host, port }: Address): Pro
       if (words.push(line) > 5) words.shift();
       if (/Server is ready/.test(line)) serves();
     },
-    // Once it serves, this comes too late to end the command.
+    // A failure after it has begun to serve does not end the command.
     onEnd: (how) =>
       reject(new Error(`nats-server ended (${how}) before it served. Its last words:\n${words.join('\n')}`)),
   });

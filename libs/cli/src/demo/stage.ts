@@ -17,7 +17,7 @@ export type StageOptions = Omit<InstallationOptions, 'config' | 'policies'> & {
   readonly seed: number;
   /** The pace of the simulated Nova; 1 is real. */
   readonly speed: number;
-  /** Of the services' HTTP servers; default: any free ones. With ports a service can run once only. */
+  /** The ports of the services' HTTP servers; default: any free ones. With ports, each service can run only once. */
   readonly ports?: DemoPlaces['ports'];
 };
 

@@ -75,8 +75,6 @@ export function howToContinue(
   return lines.map((line) => `kronos: ${line}\n`).join('');
 }
 
-/** For a POSIX shell. */
-
 /** Names the hosts that cannot be emptied, below the previews of several hosts. */
 export function previewSummary(terminal: Terminal, previews: readonly Preview[]): readonly string[] {
   if (previews.length < 2) return [];

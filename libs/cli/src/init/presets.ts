@@ -15,7 +15,7 @@ const LABELS: Readonly<Record<string, Pick<NonNullable<ProposalSources['vm']>, '
   ceilometer: { label: 'resource', type: 'nova_instance_uuid', hostLabel: null },
 };
 
-/** By path in the repository. A test keeps the files equal to this. */
+/** The sample files, by path in the repository; a test keeps the files equal to them. */
 export function presetFiles(): Map<string, string> {
   const files = new Map([
     [

@@ -27,7 +27,7 @@ export type ProposedPolicy = {
   readonly vmProfileQuery: string;
   readonly vmProfileLabel: string;
   readonly vmProfileLabelType: VmLabelType;
-  /** Whose total in Placement is the size of a host, where hosts differ; null: they are alike in it. */
+  /** The resource class whose total in Placement is the size of a host, where hosts differ; null: all hosts have the same size. */
   readonly resourceClass: string | null;
   readonly threshold: number;
   readonly actAbove?: number;

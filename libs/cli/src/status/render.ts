@@ -16,7 +16,7 @@ export type StatusOrigin = {
 const MOVES_SHOWN = 10;
 const ALARMS_SHOWN = 12;
 const LABEL = 14;
-/** Of more aggregates than these, those with nothing to tell get one line each: all of it stays on one screen. */
+/** With more aggregates than these, each one with nothing to tell gets one line: the output stays on one screen. */
 const MANY = 3;
 
 /** The status as one screen. */

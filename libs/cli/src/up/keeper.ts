@@ -27,7 +27,7 @@ export type KeeperHooks = {
 
 /** A process that is started again whenever it ends by itself. */
 export interface Keeper {
-  /** Of the running process; null between two of them. */
+  /** The id of the running process; null between two of them. */
   readonly pid: number | null;
   /** SIGTERM, and SIGKILL for a process that does not end. It does not start again. */
   readonly stop: () => Promise<void>;

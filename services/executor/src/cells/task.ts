@@ -180,7 +180,7 @@ function posted(state: TaskState, run: CellRun, answer: PostAnswer, at: Reading)
     case 'notSent':
       return failed(state, run, infrastructure('not-sent', `the request was not sent: ${answer.text}`), { at });
     case 'refused': {
-      // By this very request, sent twice by a proxy, or by somebody else's: Nova's migrations tell.
+      // A proxy may have sent this request twice, or somebody else moves the server: Nova's migrations tell.
       if (answer.status === 409 && /task_state resize_/i.test(answer.text))
         return to(state, { at: 'travelling', run: look, soon: true });
       const failure = refusedPost(answer, state.task);
@@ -343,7 +343,7 @@ function verified(
   return to(state, { at: 'reportingVerified', run, host: server.host ?? task.destination });
 }
 
-/** How an operator wants the move to end; null: nobody has said. */
+/** The end of the move that an operator asked for; null: nobody did. */
 function orderedBy({ settleAsked, stopAsked }: Word): Settle | null {
   if (settleAsked !== undefined) {
     const { act, by } = settleAsked;

@@ -18,7 +18,7 @@ export interface Drains {
   changed(stored: Pick<StoredEvent, 'event'>): void;
   /** Looks at once, and goes on for as long as there is a drain. */
   wake(): void;
-  /** Nothing is sent or written any more once what runs has noticed. */
+  /** Stops: acts that are under way end before they send or write anything more. */
   stop(): void;
 }
 

@@ -29,7 +29,7 @@ export type Foreseen = {
   /** The outcome by the log, then the details. */
   readonly says: readonly string[];
   readonly planId: string | null;
-  /** Of the command and of all that it is about: a confirmation names it, and holds while it is the same. */
+  /** The digest of the command and of all that it is about: a confirmation names it, and holds while it is the same. */
   readonly digest: string;
 };
 
@@ -174,7 +174,7 @@ const skipLines = (events: readonly UnreadableFact[]): string[] => [
 
 export type DrainAnswer = Pick<ApiAnswer<'hostDrain'>, 'host' | 'blockedBy' | 'moves' | 'waiting' | 'stuck'>;
 
-/** Where the VMs of a host would go. Each snapshot can change it: the digest does not cover it. */
+/** The destinations of a host's VMs. Each snapshot can change them: the digest does not cover them. */
 export const drainLines = ({ moves, waiting, stuck }: DrainAnswer): string[] => [
   ...moves.map(({ serverName, to }) => `${serverName} → ${to}`),
   ...waiting.map(({ serverName, reason }) => `${serverName} leaves later: ${clause(reason.text)}`),

@@ -7,7 +7,7 @@ import type { ApiAnswer } from './schemas.ts';
 const byName = (a: { readonly name: string }, b: { readonly name: string }): number => byText(a.name, b.name);
 
 type Counted = NonNullable<HostObservation['inventory']>[string];
-/** Of each resource that people ask about; null: Placement does not say. */
+/** The amounts of the resources that people ask about; null: Placement does not say. */
 const resourcesOf = ({ inventory }: HostObservation, of: (counted: Counted) => number) => {
   const value = (resource: string): number | null => {
     const counted = inventory?.[resource];

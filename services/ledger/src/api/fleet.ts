@@ -31,7 +31,7 @@ export function fleetLine({ state, decisions, runs, seen, inScope, paces }: Flee
   const since = iso(nowMs - TREND_MS);
   const recent = decisions.slice(decisions.findLastIndex(({ time }) => time < since) + 1);
   const shown = evenly(recent, TREND_POINTS);
-  // From the release of a plan that is not over on, decisions count its moves as done.
+  // While a released plan is not over, decisions count its moves as done.
   const open = runs.flatMap((run) => (run.releasedMs !== null && runEndMs(run) === null ? [run.releasedMs] : []));
   const openSince = open.length === 0 ? null : iso(Math.min(...open));
   return {

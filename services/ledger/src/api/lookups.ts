@@ -66,7 +66,7 @@ export class Lookups {
     return event?.type === 'cycle.decided' && event.data.plan?.id === planId ? event : null;
   }
 
-  /** With the reasons of its steps, which a large decision keeps beside the log; without them when those are gone. */
+  /** Adds the reasons of the steps, which a large decision keeps beside the log; leaves them out when they are gone. */
   async inFull(decision: LogEventOf<'cycle.decided'>) {
     const { details } = decision.data;
     if (details === null) return decision;

@@ -34,7 +34,7 @@ export type NameKeeper = {
   close(): void;
 };
 
-/** Whose names the ledger's thread has. */
+/** The snapshots whose names the ledger's thread has. */
 class KeptNames {
   readonly #input: Pick<NameKeeperInput, 'log' | 'aside' | 'clock' | 'logger'>;
   /** `digest` null: the last read failed. */

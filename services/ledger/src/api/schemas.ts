@@ -772,7 +772,7 @@ export const answers = {
   runbook: z.strictObject({ section: z.string(), text: z.string() }),
 } as const;
 
-/** Of every request that cannot be answered. */
+/** The answer to every request that cannot be answered. */
 export const refusal = z.strictObject({ error: z.string() });
 
 type DeepReadonly<T> = T extends (infer E)[]

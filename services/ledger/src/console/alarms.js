@@ -6,7 +6,7 @@ import { duration, link } from './parts.js';
 /** The alarms that a person has to know; the others are notes. */
 export const urgent = (alarms) => alarms.filter(({ severity }) => severity === 'alarm');
 
-/** Those about an aggregate or something of it, and those that explain what is wrong with it. */
+/** The alarms about an aggregate or something of it, and the alarms that explain them. */
 export const alarmsOf = (alarms, aggregate) =>
   urgent(alarms).filter(
     ({ places, explains }) =>

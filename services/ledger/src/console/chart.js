@@ -36,7 +36,7 @@ function resolved(name) {
   return color;
 }
 
-/** By series: its lines, the same ones for every moment that is looked at. */
+/** The lines of each series, the same ones for every moment that a person looks at. */
 const linesOf = new WeakMap();
 
 /** Per policy its imbalance as a multiple of the threshold of that cycle, at each of the cycles. */
@@ -293,7 +293,7 @@ export function drawLines(element, { times, lines, utc, height = HEIGHT, ...opti
   const sources = [times, ...lines.map(({ values }) => values)];
   const same = before?.key === key && sources.every((source, i) => source === before.sources[i]);
   if (same && before.plot.width === width) {
-    // Only what is drawn over the lines has changed, such as the chosen moment; or the part that is shown.
+    // Only the marks over the lines or the shown part have changed, such as the chosen moment.
     const { min, max } = before.plot.scales.x;
     if (partFrom === undefined || (min === partFrom && max === partTo)) before.plot.redraw(false, false);
     else before.plot.setScale('x', { min: partFrom, max: partTo });
@@ -318,7 +318,7 @@ export function drawLines(element, { times, lines, utc, height = HEIGHT, ...opti
       scales: {
         x: { range: ({ data }, first, last) => (data[0].length > 1 ? [first, last] : [first - 30, first + 30]) },
       },
-      // Until something is pointed at, the legend tells the newest values.
+      // Without a cursor, the legend shows the newest values.
       hooks: { ready: [(own) => own.setLegend({ idx: own.data[0].length - 1 })] },
       ...options,
       tzDate: (seconds) => (utc ? uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC') : new Date(seconds * 1000)),

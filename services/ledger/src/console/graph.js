@@ -1,4 +1,4 @@
-/** Which step waits for which: steps that wait for none on the left, arrows to those that follow. */
+/** Draws which step waits for which: steps that wait for none on the left, arrows to those that follow. */
 import { html, svg } from './lib/lit-html.js';
 import { count } from './words.js';
 

@@ -6,7 +6,7 @@ import { momentAt, momentText, runEndMs, worstOf } from './times.js';
 
 const ms = (time) => (time === null ? null : Date.parse(time));
 
-/** By series: what it says in numbers, the same for every moment that is looked at. */
+/** The figures of each series, the same for every moment that a person looks at. */
 const known = new WeakMap();
 
 /** Whether moves of a released plan were left at that time: what was decided then counts them as done. */

@@ -177,7 +177,7 @@ function verdictOf(totals: VerifyTotals, strict: boolean): string {
   ].join(' ');
 }
 
-/** Never 100 % when one is missing. */
+/** A share in percent, rounded down: only the whole is 100 %. */
 const percent = (share: number): string => `${(Math.floor(share * 1000) / 10).toFixed(1)} %`;
 
 function describeVerified(shell: Shell, cycle: VerifiedCycle): string {

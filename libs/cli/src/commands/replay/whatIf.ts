@@ -45,7 +45,7 @@ export async function runWhatIf(
     const stream = await answerStream(shell, options, { mode: 'whatIf', simulated: true, change: name }, 'cycles');
     const running = { ...threadsOf(options), signal: stop, onProgress: progress.share };
     for await (const cycle of whatIf(history, range, change, { ...running, extent })) {
-      // Nothing is printed before it is known that the change can be simulated.
+      // The first cycle shows that the change can be simulated: nothing is printed before it.
       if (counted.cycles === 0 && stream === null) {
         progress.end();
         on.terminal.out(`${paint(on.terminal, 'bold', 'Simulated')}: ${name}\n`);
