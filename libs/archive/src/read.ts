@@ -165,9 +165,9 @@ class Scan {
 }
 
 /**
- * Reads one file, checking every line. Events are handed over when the seal behind them has been checked.
+ * Reads one file, checking every line. Yields events once the seal behind them has been checked.
  *
- * @param check looks at the head; what it returns is wrong with the file
+ * @param check of the head; returns what is wrong with the file
  * @returns what is known at its end
  * @throws ArchiveBroken
  */

@@ -27,9 +27,10 @@ export type ReadInput = {
   readonly onProgress: (what: 'nova' | 'prometheus', done: number, total: number) => void;
 };
 
-/** The files of a recording, and what a backtest keeps beside them. */
+/** Beside a recording that was made to its end. */
 const FINISHED = 'recording.json';
 
+/** Whether the directory holds a recording that was made to its end. */
 export const isFinished = (directory: string): boolean => existsSync(join(directory, FINISHED));
 
 /** The parameters of the run in the directory where it is the same one, or the given ones. @throws BacktestDirectory, RecordingExists */

@@ -56,6 +56,7 @@ export type Parameters = {
 const zip = promisify(gzip);
 const unzip = promisify(gunzip);
 
+/** The number of steps from the first to the last time of a range, both included. */
 export const stepCount = ({ sinceMs, untilMs, stepMs }: Pick<Parameters, 'sinceMs' | 'untilMs' | 'stepMs'>): number =>
   Math.floor((untilMs - sinceMs) / stepMs) + 1;
 
@@ -102,6 +103,7 @@ async function get<T>(path: string): Promise<T | null> {
   }
 }
 
+/** The sources of a backtest as files of a directory. Reads throw RecordingInvalid for a file that is no source. */
 export function sourcesIn(directory: string): BacktestSources {
   const fileOf = (query: number, window: number): string =>
     join(directory, SERIES, `${query}-${String(window).padStart(5, '0')}.json.gz`);

@@ -39,6 +39,7 @@ export function snapshotPacker(): (snapshot: SnapshotBody) => PackedSnapshot {
   };
 }
 
+/** The snapshots that {@link snapshotPacker} packed, in their order. */
 export function unpackSnapshots(packed: readonly PackedSnapshot[]): SnapshotBody[] {
   const before = new Map<string, unknown>();
   return packed.map(({ id, aggregate, patch, balance }) => {

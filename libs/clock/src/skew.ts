@@ -32,6 +32,7 @@ export interface ClockWatch {
   problem(): string | null;
 }
 
+/** Compares this machine's clock with that of the NATS server. @param maxSkewMs largest difference that counts as right, ms */
 export function clockWatch(clock: Pick<Clock, 'read'>, maxSkewMs: number): ClockWatch {
   let last: { readonly reading: ServerReading; readonly offsetMs: number } | null = null;
   /** Wall clock less monotonic clock: it changes when the wall clock is set, and only then. */

@@ -107,7 +107,7 @@ function loadPolicies(
   }
 }
 
-/** The aggregates in scope. Where there is none, which is a problem of its own, `[engine]` is checked for the pool. */
+/** The aggregates in scope. Where there is none, which is a problem of its own, `[engine]` is checked for the unassigned pool. */
 const inScope = (config: Config): string[] => {
   const scope = scopeOf(config);
   return scope.length === 0 ? [UNASSIGNED] : scope;

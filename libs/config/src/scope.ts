@@ -7,7 +7,7 @@ export function aggregateConfig(config: Config, aggregate: string): Config {
   return own === undefined ? config : { ...config, engine: { ...config.engine, ...own } };
 }
 
-/** The scope of this installation: the configured aggregates, and the pool where it is included. */
+/** The scope of this installation: the configured aggregates, and the unassigned pool where it is included. */
 export const scopeOf = ({ engine }: Pick<Config, 'engine'>): string[] => [
   ...engine.aggregates,
   ...(engine.includeUnassignedHosts ? [UNASSIGNED] : []),

@@ -1,7 +1,7 @@
 import { type Config, learnSecret, parseTransportUrl } from '@kronos/config';
 import { type ConnectBroker, type ConsumeOptions, type Consuming, consume } from '@kronos/notifications';
 
-/** Takes Nova's notifications from the RabbitMQ of the `[inventory]` section. `open`: how a broker is reached; default: over the network. */
+/** Takes Nova's notifications from the RabbitMQ of the `[inventory]` section. `open`: how a broker is reached; default: over the network. @throws Error when `transport_url` cannot be read */
 export function openNotifications(
   { inventory }: Pick<Config, 'inventory'>,
   hooks: Pick<ConsumeOptions, 'name' | 'clock' | 'ready' | 'store' | 'onState'>,

@@ -65,7 +65,7 @@ const familyByType = new Map<string, Family>(
   ),
 );
 
-/** The subject family on which a type travels. */
+/** The subject family of a type. @throws RangeError when no message has it */
 export function familyOf(type: MessageType): Family {
   const family = familyByType.get(type);
   if (family === undefined) throw new RangeError(`no message type ${type}`);

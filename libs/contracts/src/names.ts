@@ -6,7 +6,7 @@
  * no two names to the same token.
  */
 
-/** The pool of hypervisors that belong to no aggregate, as it is named on the wire. */
+/** The unassigned pool, as it is named on the wire: the hypervisors that belong to no aggregate. */
 export const UNASSIGNED = '_unassigned_';
 /** Addresses every aggregate; only for controls. */
 export const ALL = '_all_';

@@ -39,6 +39,7 @@ type Running<A> = {
 
 const textOf = (error: unknown): string => (error instanceof Error ? (error.stack ?? error.message) : String(error));
 
+/** A thread that answers orders. It starts with its first order, and again after a crash. */
 export function orderThread<O, A>(options: OrderThreadOptions): OrderThread<O, A> {
   const { name, unpack = (failed) => new Error(String(failed)), onEnd } = options;
   const ended = (): Error => new Error(`${name} ended`);

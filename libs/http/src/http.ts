@@ -335,7 +335,7 @@ function connections(options: HttpOptions, limits: TimeLimits, maxBodyBytes: num
   };
 }
 
-/** A client over undici, with connections of its own. */
+/** A client over undici, with connections of its own. @throws BadHttpOptions when a file of `tls` cannot be read */
 export function createHttp(options: HttpOptions): Http {
   const limits = timeLimits(options.limits);
   const retry = retryPolicy(options.retry);

@@ -29,7 +29,7 @@ function parseJson(place: CallPlace, text: string): unknown {
   }
 }
 
-/** The body as `schema` reads it: unknown fields pass, a missing or wrong one is a BadAnswer that names it. */
+/** The body as `schema` reads it; unknown fields pass. @throws BadAnswer that names a missing or wrong field */
 export function parseAs<S extends z.ZodType>(place: CallPlace, schema: S, text: string): z.infer<S> {
   const result = schema.safeParse(parseJson(place, text));
   if (result.success) return result.data;

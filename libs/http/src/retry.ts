@@ -31,6 +31,7 @@ export const DEFAULT_RETRY: RetryPolicy = {
   retryAfterMaxMs: 30_000,
 };
 
+/** The retry policy with the defaults for the fields that are not given. */
 export function retryPolicy(options: RetryOptions | undefined): RetryPolicy {
   return {
     ...DEFAULT_RETRY,

@@ -2,7 +2,7 @@ import { type Actor, ALL, type AlarmRaised, type AlarmResolved, iso, messageId, 
 import type { Alarm } from '@kronos/status';
 import { alarmKey, unreadableCauses } from '@kronos/status';
 
-/** The alarms that a look at the installation found, by key; null: it could not be looked at. */
+/** The alarms that a check of the installation found, by key; null: it could not be checked. */
 export type AlarmsSeen = ReadonlyMap<string, Alarm> | null;
 
 /** The alarms that need a person. @param alarms as `kronos status` judges them */
@@ -22,10 +22,10 @@ export type Transition = {
 };
 
 /**
- * The alarms that are raised or over. Two looks in a row must agree: one look may fall between a cause and its
+ * The alarms that are raised or over. Two checks in a row must agree: one check may fall between a cause and its
  * remedy. An alarm that is now explained by another one is not over.
  *
- * @param before the look before this one
+ * @param before the check before this one
  */
 export function transitions(
   recorded: ReadonlyMap<string, RecordedAlarm>,

@@ -82,6 +82,7 @@ export function remedyFor(attempt: DeliveryAttempt, sink: { readonly name: strin
 /** The failures of a sink since its last success, as one ledger has seen them. */
 export type DeliveryTrouble = { readonly sinceMs: number; readonly lastMs: number; readonly reason: string };
 
+/** The failures of a sink with one more. Failures that are long past do not count. @param nowMs of the failure, ms since the epoch */
 export const troubled = (before: DeliveryTrouble | null, reason: string, nowMs: number): DeliveryTrouble => ({
   sinceMs: before === null || nowMs - before.lastMs > FORGOTTEN_MS ? nowMs : before.sinceMs,
   lastMs: nowMs,
@@ -93,6 +94,6 @@ const DEAD_MS = 2 * 60_000;
 /** Without a failure for this time, another ledger has delivered what failed here. */
 const FORGOTTEN_MS = 2 * LONGEST_MS + 60_000;
 
-/** Whether a sink takes nothing: it has failed for a while, and lately. */
+/** Whether a sink takes nothing: it has failed for a while, and its last attempts failed. */
 export const isDead = ({ sinceMs, lastMs }: DeliveryTrouble, nowMs: number): boolean =>
   lastMs - sinceMs >= DEAD_MS && nowMs - lastMs <= FORGOTTEN_MS;

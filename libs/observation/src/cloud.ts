@@ -62,6 +62,7 @@ export interface ReadOptions extends ObserveOptions {
   readonly sriovPorts: 'auto' | 'read' | 'ignore';
 }
 
+/** The settings of reads, from the sections `[nova]` and `[engine]`. */
 export const readOptions = ({
   nova: { hypervisorTypes, cells, sriovPorts },
   engine: { optOut },

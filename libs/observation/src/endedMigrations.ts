@@ -9,6 +9,7 @@ const OVERLAP_MS = 60_000;
 /** Of one aggregate. */
 const MOST = 1_000;
 
+/** Reads Nova's completed live migrations of the last day, and later only those that are new. */
 export class EndedMigrations {
   readonly #nova: Pick<Nova, 'listMigrations'>;
   readonly #clockWrong: () => boolean;

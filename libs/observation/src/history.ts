@@ -58,6 +58,7 @@ const queried = (policies: readonly Policy[]): VmQuery[] =>
     .filter(({ enabled, allocation, mode }) => enabled && allocation === undefined && mode === 'spread')
     .map((policy) => vmQueryOf(policy, 'vm_profile'));
 
+/** Reads the values of VMs on former days for the forecast, a few points in each cycle, and keeps them. */
 export class HistoryReader {
   readonly #settings: HistorySettings;
   readonly #stepMs: number;

@@ -13,13 +13,13 @@ export interface Topology {
   readonly hosts: readonly HostFacts[];
   /** Hosts of the aggregate about which too little is known to count them; nothing may run there unseen. */
   readonly unknownHosts: readonly string[];
-  /** The uuid of the aggregate, which its mirror in Placement has too; null for the pool of unassigned hosts. */
+  /** The uuid of the aggregate, which its mirror in Placement has too; null for the unassigned pool. */
   readonly placementAggregate: string | null;
   readonly problems: readonly Reason[];
   readonly notes: readonly Reason[];
 }
 
-/** A name for people: the pool of unassigned hosts has none in Nova. */
+/** A name for people: the unassigned pool has none in Nova. */
 const aggregateTitle = (aggregate: string): string =>
   aggregate === UNASSIGNED ? 'the pool of unassigned hosts' : `the aggregate ${JSON.stringify(aggregate)}`;
 
@@ -55,7 +55,7 @@ function membersOf(
   }
   const hypervisors = Map.groupBy(lists.hypervisors.value, (one) => one.service.host);
   const assigned = new Set(aggregates.flatMap((one) => one.hosts));
-  // Nova names no hypervisors of a cell that is down: a host of the pool is known by its service then.
+  // Nova names no hypervisors of a cell that is down: a host of the unassigned pool is known by its service then.
   const known = [...hypervisors.keys(), ...(lists.services.ok ? lists.services.value.map(({ host }) => host) : [])];
   const names = new Set(
     aggregate === UNASSIGNED ? known.filter((host) => !assigned.has(host)) : own.flatMap((one) => one.hosts),

@@ -64,7 +64,7 @@ export function identityOf(options: AuthOptions): string {
   }
 }
 
-/** Base URL of Keystone's v3 API. */
+/** Base URL of Keystone's v3 API. @throws BadAuthOptions when `auth_url` is no URL of HTTP */
 export function keystoneUrl(authUrl: string): string {
   let url: URL;
   try {

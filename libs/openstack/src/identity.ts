@@ -29,6 +29,7 @@ export interface Identity {
   close(): Promise<void>;
 }
 
+/** A client of Keystone for the tokens of people. @throws BadAuthOptions when `keystone` is no URL */
 export function createIdentity(keystone: string, options: HttpOptions): Identity {
   const authUrl = keystoneUrl(keystone);
   const http = createHttp(options);

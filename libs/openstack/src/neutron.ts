@@ -93,6 +93,7 @@ const portsSchema = (aliases: ReadonlySet<string>) =>
     ),
   });
 
+/** A client of Neutron on a session. Its calls throw as {@link Session.call} says. */
 export function createNeutron(session: Session): Neutron {
   const api: Api = createApi(session, {
     service: 'neutron',

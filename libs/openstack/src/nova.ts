@@ -13,6 +13,7 @@ export interface Nova extends NovaCloud, NovaServers, NovaMigrations, NovaActs {
   versionFor(call: keyof typeof NOVA_CALLS, options?: CallOptions): Promise<string>;
 }
 
+/** A client of Nova on a session. Its calls throw as {@link Session.call} says. */
 export function createNova(session: Session, options: NovaOptions = {}): Nova {
   const transport = createNovaTransport(session, options);
   return {

@@ -16,6 +16,7 @@ export interface NovaCloud {
   listServerGroups(options?: CallOptions): Promise<ServerGroup[]>;
 }
 
+/** The reads of the cloud's lists. A list whose pages repeat is a BadAnswer. */
 export function novaCloud({ pageSize, get, byMarker }: NovaTransport): NovaCloud {
   return {
     async listAggregates({ signal } = {}) {

@@ -127,6 +127,7 @@ const usagesSchema = z.object({ usages: amounts });
 const traitsSchema = z.object({ traits: z.array(z.string()) });
 const allocationsSchema = z.object({ allocations: z.record(z.string(), z.object({ resources: amounts })) });
 
+/** A client of Placement on a session. Its calls throw as {@link Session.call} says. */
 export function createPlacement(session: Session): Placement {
   const api: Api = createApi(session, {
     service: 'placement',

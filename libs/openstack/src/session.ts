@@ -106,6 +106,7 @@ class TokenCache {
   }
 }
 
+/** A session with Keystone: it gets tokens, renews them and finds the endpoints of services. @throws BadAuthOptions */
 export function createSession(options: SessionOptions): Session {
   const { auth, renewMarginMs = 300_000 } = options;
   const authUrl = keystoneUrl(auth.authUrl);

@@ -25,6 +25,7 @@ export type Following = {
   readonly take: (id: string) => Around | null;
 };
 
+/** Keeps the states around the events of commands while a view folds the log. */
 export function followCommands(): Following {
   const expected = new Map<string, Around | null>();
   return {

@@ -26,6 +26,7 @@ export type HostProgress =
   | { readonly at: DrainStatus['state']; readonly status: DrainStatus }
   | { readonly at: 'over'; readonly finished: FinishedDrain | null };
 
+/** The progress of the drain that a run asked for on a host. */
 export function progressOf({ host, drainId }: Pick<RunHost, 'host' | 'drainId'>, state: AggregateState): HostProgress {
   if (drainId === null) return { at: 'todo' };
   const drain = state.drains.get(host);

@@ -199,7 +199,7 @@ export const codeNumber: Readonly<Record<ReasonCode, number>> = Object.fromEntri
   reasonCodes.map((code, i) => [code, i + 1]),
 ) as Record<ReasonCode, number>;
 
-/** The code of a number given by {@link codeNumber}. */
+/** The code of a number given by {@link codeNumber}. @throws RangeError for any other number */
 export function codeOfNumber(number: number): ReasonCode {
   const code = reasonCodes[number - 1];
   if (code === undefined) throw new RangeError(`no reason has the number ${number}`);

@@ -136,7 +136,7 @@ export function openDrain(
   return null;
 }
 
-/** Folds that a VM left a host: until the next decision, the progress of its drain is the last look less these. */
+/** Folds that a VM left a host: until the next decision, the progress of its drain is the last count less these. */
 export function departed(draft: StateDraft, host: string): void {
   const { atMs } = draft;
   for (const { aggregate, drain } of drainsOf(draft, host)) {

@@ -46,6 +46,7 @@ export const folding = (from?: LogState) => ({
   snapshot: (folder: Folder): LogState => folder.snapshot(),
 });
 
+/** A fold of the log that goes on from a state. @param from default: the state before the first event */
 export function createFolder(from: LogState = initialLogState()): Folder {
   const draft = new StateDraft(from);
   const folder: Folder = {

@@ -39,6 +39,7 @@ export type Contradiction = {
  */
 export const SETTLE_MS = 120_000;
 
+/** The installation that the log states last; null: it states none. */
 export const inForce = ({ installations }: LogIdentity): Installation | null => installations.at(-1) ?? null;
 
 /** The installation id that was in force at a sequence of the log. */

@@ -478,7 +478,7 @@ export type DrainFacts = {
     readonly sinceMs: number;
     /** VMs on the host. */
     readonly left: number;
-    /** Times at which VMs left it after that look, at most {@link DEPARTURES_KEPT}. */
+    /** Times at which VMs left it after that count, at most {@link DEPARTURES_KEPT}. */
     readonly departures: readonly number[];
     /** The reasons for which VMs wait that are not stuck, by code, with the name of one of them. */
     readonly waits: readonly {

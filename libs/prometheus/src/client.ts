@@ -173,6 +173,7 @@ function opened(
   throw new ServerError(place.url, answer.status, reason);
 }
 
+/** A client of Prometheus' HTTP API. @throws BadPrometheusOptions */
 export function createPrometheus(options: PrometheusOptions): Prometheus {
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = options;
   const { inProgress = new CallsInProgress() } = options;

@@ -167,6 +167,7 @@ export class CycleChart {
   }
 }
 
+/** A cycle of a what-if for a chart: the recorded decision, and the simulated one. */
 export const whatIfDrawn = ({ aggregate, timeMs, recorded, simulated }: WhatIfCycle): ChartCycle => ({
   aggregate,
   timeMs,

@@ -134,6 +134,7 @@ export interface History {
 /** Whether a cycle is decided on such a snapshot: not on one that is only kept, or that was taken for a request for a plan. */
 export const isOfCycle = (purpose: Snapshot['purpose']): boolean => purpose === 'cycle' || purpose === 'command';
 
+/** Whether an aggregate's event at a time (ms since the epoch) is in the range, both ends included. */
 export const inRange = (range: Range, aggregate: string, timeMs: number): boolean =>
   timeMs >= (range.sinceMs ?? Number.NEGATIVE_INFINITY) &&
   timeMs <= (range.untilMs ?? Number.POSITIVE_INFINITY) &&

@@ -22,7 +22,7 @@ export type Pool = {
 /** As many threads as the machine has cores. */
 export const defaultThreads = (): number => availableParallelism();
 
-/** Threads beside that of the caller; 0: one worker, on the thread of the caller. */
+/** A pool of this many threads beside that of the caller; 0: one worker, on the thread of the caller. */
 export function createPool(threads: number): Pool {
   const workers = threads === 0 ? [local()] : Array.from({ length: threads }, () => remote());
   const last = workers.map(() => Promise.resolve());

@@ -41,6 +41,7 @@ export const cellGround = (cells: readonly HostCell[], ratios: CellRatios, sizes
   ratios,
 });
 
+/** The claim of a server with these needs. @param sizes of pages in KiB, as {@link cellWidth} orders the amounts */
 export function cellClaim(needs: readonly CellNeed[], sizes: readonly number[]): CellClaim {
   const demands = needs.map((need) => cellDemand(need, sizes));
   const most = new Float64Array(cellWidth(sizes)).map((_, d) => Math.max(0, ...demands.map((demand) => at(demand, d))));

@@ -59,7 +59,7 @@ function inRow(releasesMs: readonly number[]): number {
 }
 
 /**
- * How often a VM was moved lately: the releases of the day up to its last one; 0 when that is more than 7 days ago.
+ * The number of a VM's recent moves: the releases of the day up to its last one; 0 when that is more than 7 days ago.
  *
  * @param releasesMs as for {@link instanceCooldown}
  */

@@ -4,15 +4,15 @@ const times = z.number().int().positive().optional();
 
 /** The fault of this server's live migrations. `times`: only the next `times` migrations; without it, always. */
 export const serverFaultSchema = z.discriminatedUnion('kind', [
-  /** Copying breaks off and is rolled back: status `failed`, as libvirt does it. */
+  /** Copying fails and is rolled back: status `failed`, as with libvirt. */
   z.strictObject({ kind: z.literal('fail'), times }),
-  /** Copying breaks off and is rolled back with status `error`, as the test cloud's hypervisor does it. */
+  /** Copying fails and is rolled back with status `error`, as with the test cloud's hypervisor. */
   z.strictObject({ kind: z.literal('error'), times }),
   /** Copying does not end until it is aborted or the fault is cleared. */
   z.strictObject({ kind: z.literal('hang'), times }),
   /** Copying takes this many cloud seconds; so does the start of a guest in another cell. */
   z.strictObject({ kind: z.literal('slow'), seconds: z.number().positive(), times }),
-  /** The guest arrives, then Nova trips: host = destination, migration `error`, then (unless told not to) vm_state error. */
+  /** Nova fails after the guest has arrived: host = destination, migration `error`, then (unless `vmError` is false) vm_state error. */
   z.strictObject({ kind: z.literal('error-after-switchover'), vmError: z.boolean().default(true), times }),
   /** The destination's pre-check refuses: with a named host that is NoValidHost. */
   z.strictObject({ kind: z.literal('pre-check'), times }),
@@ -87,7 +87,7 @@ export type ApiFaultSetting = z.input<typeof apiFaultSchema>;
 /**
  * A fault of series, from the moment it is set. `metric` and `labels` are exact; no metric means all.
  * missing: gone at once, as when a target goes down. stale: the last sample stays, and ages out after 5 minutes.
- * frozen: new samples with the old value. duplicate: a second series with another `instance`. nan, inf, value: so.
+ * frozen: new samples with the old value. duplicate: a second series with another `instance`. nan, inf, value: every sample has this value.
  */
 export const seriesFaultSchema = z.strictObject({
   kind: z.enum(['missing', 'stale', 'frozen', 'duplicate', 'nan', 'inf', 'value']),

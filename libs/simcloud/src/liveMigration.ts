@@ -329,7 +329,7 @@ function refusalOf(
   return null;
 }
 
-/** How a copying that breaks off ends; null: it does not. */
+/** The end of a copy that fails; null: it does not fail. */
 function breakOf(
   fault: { readonly kind: string } | undefined,
   inbound: { readonly kind: string } | undefined,

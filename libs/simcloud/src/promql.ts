@@ -44,7 +44,7 @@ function nameless(labels: Readonly<Record<string, string>>): Readonly<Record<str
 
 export type Value = { readonly scalar: number } | { readonly vector: readonly SimSample[] };
 
-/** The value of an expression at `atMs`. A range selector alone has none: PromqlError. */
+/** The value of an expression at `atMs`. @throws PromqlError for a range selector alone, which has none */
 export function evaluatePromql(cloud: Cloud, expression: Expression, atMs: number): Value {
   switch (expression.kind) {
     case 'number':

@@ -88,7 +88,7 @@ export function endResize(s: CloudState, caller: Caller, uuid: string, action: '
   if (server.vmState !== 'resized') throw conflict(action, uuid, 'vm_state', server.vmState);
   if (server.taskState !== null) throw conflict(action, uuid, 'task_state', server.taskState);
   const migration = currentMove(s, uuid);
-  // The server shows nothing of a confirmation under way; the migration does.
+  // A confirmation under way shows in the migration, and not in the server.
   if (migration?.status !== 'finished') throw new NovaRefusal(400, 'Instance has not been resized.');
   const confirm = action === 'confirmResize';
   if (confirm && !s.isUp(s.host(migration.source))) throw new NovaRefusal(409, 'Service is unavailable at this time.');
@@ -508,7 +508,7 @@ function fail(s: CloudState, migration: Migration, server: Server, why: string):
   s.touch(server);
 }
 
-/** The record in the new cell knows nothing of the deletion; the server's own allocation went with it. */
+/** The deletion is not in the record of the new cell; the server's own allocation went with it. */
 function comeBack(s: CloudState, server: Server): void {
   s.deleted.delete(server.uuid);
   server.deletedMs = null;

@@ -1,4 +1,4 @@
-/** Nova's scheduler, and the looks that the computes take at its choice. */
+/** Nova's scheduler, and the checks of its choice by the computes. */
 
 import { currentMove } from './migrations.ts';
 import type { Flavor, Host, Resources, Server } from './model.ts';
@@ -116,7 +116,7 @@ function groupAllows(s: CloudState, server: Server, dest: Host, known: 'present'
   return there.length < (group.maxServerPerHost ?? 1);
 }
 
-/** The compute's own look at the group, which counts every move to or from it (nova/compute/manager.py). */
+/** The compute's own check of the group, which counts every move to or from it (nova/compute/manager.py). */
 export function groupViolated(s: CloudState, server: Server, dest: Host): string | null {
   const group = s.groupOf.get(server.uuid);
   const others = group?.members.filter((member) => member !== server.uuid) ?? [];

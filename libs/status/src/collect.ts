@@ -48,7 +48,7 @@ export type StatusReads = {
   readonly decision?: (aggregate: string, sequence: number) => AggregateInput['lastDecision'];
 };
 
-/** Collects the facts of one look at the event log. @throws the errors of the event log */
+/** Collects the facts of the event log at one moment. @throws the errors of the event log */
 export async function collectFacts(look: StatusReads): Promise<Facts> {
   const { log, maxClockSkewMs, clock } = look;
   const [aggregates, streams, services] = await Promise.all([
@@ -194,9 +194,9 @@ async function heartbeats(log: Pick<Source, 'tail'>): Promise<ServiceFacts> {
 }
 
 /**
- * The instances that are at work, for a process that asks again and again: after a first look at the stream, the heartbeats are
+ * The instances that are at work, for a process that asks again and again: after it has read the stream once, the heartbeats are
  * kept as they come, instead of being read again, each time with a consumer of its own. When none of them is left, or they cannot
- * be followed, the next call looks at the stream again.
+ * be followed, the next call reads the stream again.
  */
 export class LivingInstances {
   readonly #log: Pick<Source, 'tail'>;

@@ -20,6 +20,7 @@ export type DrainStatus = {
 /** The parts of the state that a drain's progress depends on. */
 type Moving = Pick<AggregateState, 'plans' | 'tasks' | 'paces' | 'pairPaces'>;
 
+/** The progress of a drain, by the folded log. */
 export function drainStatus(state: Moving, drain: DrainFacts): DrainStatus {
   const { host, asked } = drain;
   return { host, ...stateOf(state, drain), by: asked.by, sinceMs: asked.atMs, comment: asked.comment };

@@ -4,7 +4,7 @@ import type { Facts } from './facts.ts';
 import type { Finding } from './finding.ts';
 import { findings } from './findings.ts';
 
-/** Something that somebody has to look at, or should know: one cause, with everything that it explains. */
+/** Something that a person must check, or should know: one cause, with everything that it explains. */
 export type Alarm = {
   readonly code: CauseCode;
   readonly severity: Cause['severity'];

@@ -250,7 +250,7 @@ function drainWaits(state: AggregateState, drain: DrainFacts, nowMs: number): Wa
 const toldMs = ({ progress, disabled }: DrainFacts): number =>
   progress?.atMs ?? disabled?.atMs ?? Number.POSITIVE_INFINITY;
 
-/** Whether a later decision says nothing of it: it tells of every disabled host of the aggregate that is up. */
+/** Whether a later decision does not name it: a decision names every disabled host of the aggregate that is up. */
 const untold = ({ decided }: AggregateState, drain: DrainFacts): boolean =>
   decided !== null && decided.outcome !== 'gated' && decided.snapshotMs > toldMs(drain);
 

@@ -155,7 +155,7 @@ export function scrub(text: string): string {
  */
 export function scrubbedJson(body: unknown): string {
   const text = JSON.stringify(body);
-  // Most answers hold no secret: one look at the whole text is faster than one at each value.
+  // Most answers hold no secret: a search of the whole text is faster than one of each value.
   if (scrub(text) === text) return text;
   return JSON.stringify(body, (name, value: unknown) => {
     if (typeof value !== 'string') return value;

@@ -126,6 +126,7 @@ function agree(what: string, want: object, have: object): void {
     );
 }
 
+/** Creates or updates the streams, consumers and buckets. @throws ServerTooOld, PayloadTooSmall, ProvisionRefused */
 export async function provisionJetStream(link: Link, options: ProvisionOptions): Promise<ProvisionReport> {
   const { verdict, text } = judgeNatsServer(link.version, options.replicas);
   if (verdict === 'refuse') throw new ServerTooOld(text);

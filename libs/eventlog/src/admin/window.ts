@@ -92,6 +92,7 @@ export class Window {
     if (this.#waiting.length >= WINDOW) await this.flush();
   }
 
+  /** Publishes all waiting messages, also through short outages. @throws Closed, AppendUnknown */
   async flush(): Promise<void> {
     let until = this.#link.clock.monotonic() + PATIENCE_MS;
     while (this.#waiting.length > 0) {

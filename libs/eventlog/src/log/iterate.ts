@@ -253,7 +253,7 @@ export async function* tail(
 
 /**
  * Tasks on the work queue, read without taking them: a work queue allows no reader beside its durables, so the leader
- * is asked for one message after the other. What is done between two looks is not seen; the log has it.
+ * is asked for one message after the other. It does not see what happens between two requests; the log has it.
  */
 function queuedTasks(link: Link, scope: ReadScope, filter: string, options: TailOptions): Channel<RawMessage> {
   const { since } = options;

@@ -18,7 +18,7 @@ import type {
 import type { Wire } from '../wire/wire.ts';
 import { Held, type Settlement } from './held.ts';
 
-/** Interval between two looks at an empty durable while there are fewer free slots than durables. */
+/** Interval between two pulls of an empty durable while there are fewer free slots than durables. */
 const SWEEP_MS = 500;
 const TROUBLE_WAIT_MS = 2_000;
 const GRACE_MS = 3_000;

@@ -38,6 +38,7 @@ export function atLeast(version: string, minimum: string): boolean {
   return true;
 }
 
+/** The capabilities of a server of this version; none where the version cannot be read. */
 export const capabilitiesOf = (version: string): Capabilities =>
   Object.fromEntries(
     Object.entries(capabilityTable).map(([name, minimum]) => [name, atLeast(version, minimum)]),

@@ -36,6 +36,7 @@ export const streamConfig = (definition: StreamDefinition, replicas: number) =>
     allow_direct: true,
   }) as const satisfies Partial<StreamConfig>;
 
+/** The name of the stream behind an object store bucket. */
 export const bucketStream = (bucket: string): string => `OBJ_${bucket}`;
 
 /**

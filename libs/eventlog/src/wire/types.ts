@@ -59,7 +59,7 @@ export type StreamHealth = { readonly ok: boolean; readonly detail: string };
 export type ProvisionOptions = {
   readonly limits: StorageLimits;
   readonly replicas: number;
-  /** Aggregates in scope (`UNASSIGNED` for the pool): one durable each. */
+  /** Aggregates in scope (`UNASSIGNED` for the unassigned pool): one durable each. */
   readonly aggregates: readonly string[];
   /** `[nats] ack_wait`; default of the contract: 30 s. */
   readonly ackWaitSeconds?: number;

@@ -77,7 +77,7 @@ function clusterOf({ snapshot, memory, options }: DecideInput): Cluster {
 const byName = (hosts: readonly HostObservation[]): ReadonlyMap<string, HostObservation> =>
   new Map(hosts.map((host) => [host.name, host]));
 
-/** A look at a move for room takes as long as this many of the search for balance. */
+/** Judging a move for room takes as long as judging this many moves for balance. */
 const WORK_OF_ONE = 10;
 
 /** The options of a search for room. */

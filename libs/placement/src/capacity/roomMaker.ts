@@ -40,7 +40,7 @@ export class RoomMaker {
   readonly #slots: ShapeSlots;
   readonly #limits: RoomLimits;
   readonly #flow: Flow;
-  /** A look at one move sums over the hosts. */
+  /** Judging one move sums over the hosts. */
   readonly #costOfOne: number;
   #work = 0;
 

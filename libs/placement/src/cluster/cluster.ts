@@ -59,7 +59,7 @@ export type Cluster = {
   readonly copyGib: Float64Array;
   /** The cost of a move of each VM to each host in its place, in GiB, by `vm * H + host`. Null: the host does not matter. */
   readonly copyGibTo: Float64Array | null;
-  /** How often the VM was moved lately (`recentMoves` of libs/rules): each of these adds the cost of a move to the next one. */
+  /** Number of recent moves of the VM (`recentMoves` of libs/rules): each adds the cost of a move to the next one. */
   readonly recentMoves: Int32Array;
   /**
    * Code number of the reason that only an evacuation may move the VM (on a disabled host, too young, or outside its own windows); 0 when

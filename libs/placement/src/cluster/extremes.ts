@@ -11,7 +11,7 @@ const NONE = -1;
 
 /**
  * The highest and lowest counted hosts of each policy, kept up to date while hosts change. The effect of a few changed hosts on an
- * imbalance is known without a look at the other hosts.
+ * imbalance is known without the values of the other hosts.
  */
 export class Extremes {
   readonly #cluster: Cluster;

@@ -3,8 +3,8 @@ import { type Cluster, countedHosts } from './cluster.ts';
 
 /**
  * Recognises the states of a cluster whose combined imbalance is below a limit. Each policy has two witnesses: the hosts that were the
- * highest and the lowest at the last look at all hosts. Their present values limit the imbalance from below, so most states need no
- * look at the other hosts.
+ * highest and the lowest when all hosts were compared last. Their present values limit the imbalance from below, so most states need no
+ * comparison with the other hosts.
  */
 export class Witnesses {
   readonly #cluster: Cluster;

@@ -37,6 +37,7 @@ export function explain(input: DecideInput): Explanation {
   return new Explanation(input);
 }
 
+/** Answers about one decision. {@link explain} makes it. */
 export class Explanation {
   readonly decision: Decision;
   readonly #it: Deliberation;

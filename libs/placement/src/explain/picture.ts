@@ -5,6 +5,7 @@ import { byText, type Snapshot, type Step, vmQueryOf, vmReadingOf } from '@krono
 export const rounded = (value: number | null | undefined): number | null =>
   value === null || value === undefined ? null : Number(value.toPrecision(6));
 
+/** The identity of a snapshot. */
 export const observed = ({ id, time, cycle, purpose }: Snapshot) => ({ id, time, cycle, purpose });
 
 /** The raw values of a host, by policy. */

@@ -220,7 +220,7 @@ class Search {
     return largest;
   }
 
-  /** True when the VM wants more than any host has free. It counts as a look at each of them. */
+  /** True when the VM wants more than any host has free. It counts as a check of each of them. */
   #exceeds(vm: number, largest: Float64Array): boolean {
     const { R, demand } = this.#state.cluster;
     for (let r = 0; r < R; r++) {

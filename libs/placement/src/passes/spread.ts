@@ -112,7 +112,7 @@ function courseOf(field: Field, { solution, needed }: CourseFound): FoundCourse 
   return { moves, cost: plainCost(field, solution), combined, reaches: reached, imbalance, needed };
 }
 
-/** The cost of the moves as if no VM had been moved lately, in GiB. */
+/** The cost of the moves without regard to recent moves of their VMs, in GiB. */
 function plainCost(field: Field, solution: Solution): number {
   const { V, home, cluster } = field;
   let cost = 0;

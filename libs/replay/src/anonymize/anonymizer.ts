@@ -16,6 +16,7 @@ export type Anonymizer = {
   names(): readonly string[];
 };
 
+/** Replaces the names in a recording by made-up ones: first it learns all of them, then it renames. */
 export function anonymizer(): Anonymizer {
   const names = new Names();
   return {

@@ -109,7 +109,7 @@ function setPower(cloud: Cloud, nowMs: number, uuid: string, action: keyof typeo
   const { host, vmState, taskState } = findServer(cloud, uuid);
   const [from, to] = POWER[action];
   const name = action.replace('os-', '');
-  // Nova looks at the host before the state, but not to pause.
+  // Nova checks the host before the state, except to pause.
   if (host === '' && name !== action) throw new NovaRefusal(409, `Instance ${uuid} is not ready`);
   if (vmState !== from) throw conflict(name, uuid, 'vm_state', vmState);
   if (taskState !== null) throw conflict(name, uuid, 'task_state', taskState);
