@@ -59,7 +59,16 @@ export { absence, quarantined, quarantineFacts, quarantineTable, type VmQuaranti
 export { newRefusals, refusalsOf } from './refusals.ts';
 export { remedyOf, skipText } from './remedy.ts';
 export { type Cooldowns, emptyCooldowns, readCooldowns, seed } from './seed.ts';
-export { type AllCaps, type AttemptToStart, capOf, mayStart, type Places, type Slots, slots } from './slots.ts';
+export {
+  type AllCaps,
+  type AttemptToStart,
+  capOf,
+  exceeded,
+  mayStart,
+  type Places,
+  type Slots,
+  slots,
+} from './slots.ts';
 export {
   type AggregateFacts,
   type AggregateState,

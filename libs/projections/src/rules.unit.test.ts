@@ -1,12 +1,12 @@
 import type { Caps } from '@kronos/rules';
 import { describe, expect, it } from 'vitest';
-import { TEST_START_MS, type TestLog, testLog } from '../testing/index.ts';
+import { type StepInput, TEST_START_MS, type TestLog, testLog } from '../testing/index.ts';
 import { notAfterMs, undispatched, waitingPlan } from './approvals.ts';
 import { brokenHosts, hostBroken } from './breaker.ts';
 import { cooldownOf, coolingDown } from './cooldown.ts';
 import { inFlight, taskStatus } from './inFlight.ts';
 import { quarantined, quarantineTable } from './quarantine.ts';
-import { mayStart, slots } from './slots.ts';
+import { type AllCaps, exceeded, mayStart, slots } from './slots.ts';
 
 const move = (n: number, more: object = {}) => ({ serverId: `vm${n}`, from: 'h1', to: 'h2', ...more });
 const at = (seconds: number) => TEST_START_MS + seconds * 1000;
@@ -427,6 +427,49 @@ describe('an attempt may start', () => {
     // The cap of moves at once is of its own aggregate.
     log.about('third').started({ task: `${log.released([{ serverId: 'vm7', from: 'h7', to: 'h9' }])}-s1` });
     expect(code(ask(1, 1, { maxConcurrentMigrations: 1 }))).toBe('start');
+  });
+
+  describe('that was stored after a start of another aggregate which it did not know', () => {
+    const tight = { maxConcurrentMigrations: 1, maxOutboundPerHost: 1, maxInboundPerHost: 1, maxConcurrentPerGroup: 1 };
+    const group = [{ id: 'g', policy: 'anti-affinity' as const }];
+    /** A start of vm1 from h1 to h2 in gpu after one in web. */
+    function after(move: Partial<StepInput>, caps: Partial<AllCaps> = {}) {
+      const log = testLog();
+      log.configured();
+      const own = `${log.released([{ serverId: 'vm1', from: 'h1', to: 'h2', groups: group }])}-s1`;
+      log.about('web').configured();
+      const other = `${log.released([{ serverId: 'vm8', from: 'h8', to: 'h9', ...move }])}-s1`;
+      log.started({ task: other });
+      log.about('gpu').started({ task: own });
+      const code = (aggregate: string, task: string) =>
+        exceeded(log.state(aggregate), task, { ...tight, ...caps })?.code ?? null;
+      return { log, own, other, code };
+    }
+
+    it('acts: the later one exceeds a limit that both share, and never the earlier one', () => {
+      for (const [move, limit] of [
+        [{ serverId: 'vm1' }, 'server-moving'],
+        [{ from: 'h1' }, 'max_outbound_per_host'],
+        [{ to: 'h2' }, 'max_inbound_per_host'],
+        [{ groups: group }, 'max_concurrent_per_group'],
+      ] as const) {
+        const { own, other, code } = after(move);
+        expect([code('gpu', own), code('web', other)]).toEqual([limit, null]);
+      }
+    });
+
+    it('refuses: the limit leaves room for both, or the first one has ended', () => {
+      const roomy = after({ from: 'h1' }, { maxOutboundPerHost: 2 });
+      expect(roomy.code('gpu', roomy.own)).toBeNull();
+      const { log, own, other, code } = after({ from: 'h1' });
+      log.about('web').completed({ task: other });
+      expect(code('gpu', own)).toBeNull();
+    });
+
+    it('does nothing: they share nothing, or the task has not started', () => {
+      const { own, code } = after({});
+      expect([code('gpu', own), code('gpu', 'unknown')]).toEqual([null, null]);
+    });
   });
 
   it('not above the cap of moves at once', () => {

@@ -78,6 +78,25 @@ export function capOf(
   return capReached(held.cells, move, caps.cells);
 }
 
+/**
+ * The limit that a start on the log exceeds, by the starts of other aggregates that are before it on the log; null: none. A start is appended on
+ * the state of its own aggregate: two that touch one VM, host or group in two aggregates may both be. Of those the later one is not sent.
+ */
+export function exceeded(state: KnownOf<'tasks'>, taskId: string, caps: AllCaps): ReasonOf<WaitReasonCode> | null {
+  const task = state.tasks.get(taskId);
+  const slot = task?.slot ?? null;
+  if (task === undefined || slot === null) return null;
+  const before = ({ tasks }: Pick<AggregateState, 'tasks'>): ReadonlyMap<string, TaskFacts> =>
+    new Map([...tasks].filter(([, one]) => one.slot !== null && one.slot.sequence < slot.sequence));
+  const elsewhere = state.elsewhere.map((other) => ({ ...other, tasks: before(other) }));
+  if (elsewhere.every(({ tasks }) => tasks.size === 0)) return null;
+  // That of the aggregate is held by the append.
+  const withoutTotal = <C extends Caps>(of: C): C => ({ ...of, maxConcurrentMigrations: Number.POSITIVE_INFINITY });
+  const { cells, ...live } = caps;
+  const shared = { ...withoutTotal(live), ...(cells === undefined ? {} : { cells: withoutTotal(cells) }) };
+  return capOf(slots({ tasks: before(state), elsewhere }), task, slot.destination, shared);
+}
+
 /** The slot that a task needs for its next attempt. */
 const slotOf = ({ step }: TaskFacts, destination: string): SlotUse => ({
   serverId: step.serverId,

@@ -3,7 +3,15 @@ import type { Cancel, Clock } from '@kronos/clock';
 import { attemptIn, type StoredEvent, subject, timeMs } from '@kronos/contracts';
 import type { LogPosition } from '@kronos/eventlog';
 import type { WaitReasonCode } from '@kronos/facts';
-import { type AggregateState, type AllCaps, type AttemptToStart, capOf, type Slots, slots } from '@kronos/projections';
+import {
+  type AggregateState,
+  type AllCaps,
+  type AttemptToStart,
+  capOf,
+  exceeded,
+  type Slots,
+  slots,
+} from '@kronos/projections';
 import type { JudgedFailure } from './failure.ts';
 import type { RecentMoves } from './recentMoves.ts';
 import { judgeStart, type Start } from './startRule.ts';
@@ -167,6 +175,14 @@ export class StartBoard {
     const start = this.#judge(task, this.#deps.at().state);
     if (start.kind === 'start') return null;
     return start.kind === 'wait' ? start.text : `the task ${start.kind === 'end' ? 'must end' : 'was overtaken'}`;
+  }
+
+  /** Why the start of the task, which is on the log, may not be sent: starts of other aggregates came before it; null: it may. */
+  async exceeded({ taskId }: Task): Promise<string | null> {
+    const { at, refresh, caps } = this.#deps;
+    if (at().state.elsewhere.length === 0) return null;
+    const { state } = await refresh();
+    return exceeded(state, taskId, caps)?.text ?? null;
   }
 
   #judge(task: Task, state: AggregateState): Start {

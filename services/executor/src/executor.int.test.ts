@@ -1,9 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Clock, systemClock } from '@kronos/clock';
 import { elapse, until } from '@kronos/clock/testing';
-import { streamNames, subject } from '@kronos/contracts';
-import { contextFrom } from '@kronos/eventlog';
+import { type LogEvent, streamNames, subject } from '@kronos/contracts';
+import { contextFrom, type EventLog } from '@kronos/eventlog';
 import { bareConnection } from '@kronos/eventlog/testing';
+import { testLog } from '@kronos/projections/testing';
 import type { Caps } from '@kronos/rules';
 import type { ApiFaultSetting } from '@kronos/simcloud';
 import { jetstreamManager } from '@nats-io/jetstream';
@@ -62,9 +63,15 @@ async function bedWith(...given: Parameters<typeof startBed>): Promise<Bed> {
   return bed;
 }
 
+/** Parts of an executor in place of the real ones. */
+interface Replaced {
+  readonly clock?: Clock;
+  readonly wrap?: (log: EventLog) => Partial<EventLog>;
+}
+
 async function executorOn(
   bed: Bed,
-  { clock = systemClock, ...options }: Partial<TaskOptions> & { readonly clock?: Clock } = {},
+  { clock = systemClock, wrap, ...options }: Partial<TaskOptions> & Replaced = {},
   limits: Caps = caps,
   name = 'executor',
 ): Promise<Started> {
@@ -81,6 +88,7 @@ async function executorOn(
       ackWaitMs: ACK_WAIT_SECONDS * 1000,
       concurrency: 100,
       clock,
+      wrap,
       level: process.env.TEST_LOG,
     },
   );
@@ -687,6 +695,36 @@ describe('the rules of starting', () => {
     );
     const began = order.findIndex(({ event }) => event.type === 'migration.started' && event.data.taskId === tasks[1]);
     expect(began).toBeGreaterThan(ended);
+  });
+
+  it('a start that another aggregate was a moment before does not exceed a limit of the host: it is not sent, and tried again', async () => {
+    const bed = await bedWith(smallCloud());
+    const web = testLog('web', Date.now());
+    web.configured();
+    const task = `${web.released([{ serverId: 'other', from: 'h1', to: 'h9' }])}-s1`;
+    web.started({ task });
+    const begun = web.events.map(({ event }) => event as LogEvent);
+    const ended = web.completed({ task });
+    const wrap = (log: EventLog): Partial<EventLog> => ({
+      async append(message, more) {
+        if (message.type !== 'migration.started') return log.append(message, more);
+        // Between the judgement of the start and its append.
+        for (const event of begun.splice(0)) await log.append(event);
+        return log.append(message, { ...more, veto: () => null });
+      },
+    });
+    const { log } = await executorOn(bed, { wrap });
+    const tasks = await release(bed);
+    await until(async () => attempts(await bed.results()).length === 1);
+    expect(bed.sim.migrations()).toEqual([]);
+    await log.append(ended);
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 NovaClientError not-sent', 'h2 completed']);
+    const [first] = (await bed.results()).flatMap(({ event }) => (event.type === 'migration.failed' ? [event] : []));
+    expect(first?.data.reason.text).toBe(
+      'the request was not sent: 1 move leaves h1; a start in another aggregate came first',
+    );
+    expect(bed.sim.migrations()).toHaveLength(1);
   });
 
   it('a pause holds starts back and leaves running moves alone', async () => {

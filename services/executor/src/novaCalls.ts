@@ -78,7 +78,7 @@ export class NovaCalls {
   async #posted(by: number, act: string, send: (options: ActOptions) => Promise<PostAnswer>): Promise<FactBody> {
     const { tracer, logger } = this.#deps;
     const answer = await withSpan(tracer, spans.migrate, {}, async (span) => {
-      const outcome = await this.#act(by, send);
+      const outcome = await this.#alone(() => this.#act(by, send));
       span.setAttribute(attributes.outcome, outcome.kind);
       if (outcome.kind === 'accepted' && outcome.requestId !== null)
         span.setAttribute(attributes.novaRequestId, outcome.requestId);
@@ -86,6 +86,12 @@ export class NovaCalls {
     });
     logger.info({ ...this.#about, answer }, `Nova was asked to ${act}: ${answer.kind}`);
     return { kind: 'posted', answer };
+  }
+
+  /** Sends unless a start of another aggregate that came before this one on the log has taken its place. */
+  async #alone(send: () => Promise<PostAnswer>): Promise<PostAnswer> {
+    const text = await this.#events.untilAnswered(() => this.#deps.board.exceeded(this.#task));
+    return text === null ? send() : { kind: 'notSent', text: `${text}; a start in another aggregate came first` };
   }
 
   async settle(act: SettleAct, by: number): Promise<FactBody> {

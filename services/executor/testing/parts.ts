@@ -52,6 +52,8 @@ interface Given extends Pick<ExecutorDeps, 'aggregates' | 'check' | 'options' | 
   /** Of its log; default: silent. */
   readonly level?: string | undefined;
   readonly metersOf?: (meters: TaskMeters) => TaskMeters;
+  /** Methods in place of those of its log. */
+  readonly wrap?: ((log: EventLog) => Partial<EventLog>) | undefined;
 }
 
 export interface Started {
@@ -65,7 +67,7 @@ export interface Started {
 
 /** An executor on connections of its own. */
 export async function startExecutor(servers: Servers, given: Given): Promise<Started> {
-  const { name, session: calls, sriovPorts, clock = systemClock, level = 'silent', metersOf, ...deps } = given;
+  const { name, session: calls, sriovPorts, clock = systemClock, level = 'silent', metersOf, wrap, ...deps } = given;
   const { log, view, session } = await openParts(servers, name, calls);
   const nova = createNova(session);
   const metrics = createMetrics(resourceFromAttributes({}));
@@ -73,7 +75,7 @@ export async function startExecutor(servers: Servers, given: Given): Promise<Sta
   const clients = { nova, placement: createPlacement(session), neutron: createNeutron(session) };
   const executor = createExecutor({
     ...deps,
-    log,
+    log: Object.assign(Object.create(log) as EventLog, wrap?.(log)),
     view,
     cloud: checkedCloud(clients, sriovPorts, systemClock),
     by: { service: 'executor', instance: name, version: '0' },
