@@ -86,6 +86,21 @@ const unknownCloud = (): CloudRead => ({
   fates: new Map(),
 });
 
+/**
+ * The fates of servers that the list lacks. While a cell is down Nova leaves out all of its servers, and tries its database for each
+ * that it is asked for: then none is asked for.
+ */
+async function fatesOf(
+  nova: Nova,
+  { services }: Pick<CloudLists, 'services'>,
+  absent: readonly string[],
+  { concurrency, signal }: Pick<ObserveInput, 'concurrency' | 'signal'>,
+): Promise<Map<string, Fate>> {
+  if (!services.ok || !services.value.some(({ cellDown }) => cellDown))
+    return collectFates(nova, absent, concurrency, signal);
+  return new Map(absent.map((id) => [id, { fate: 'unknown', text: 'a cell is down' }]));
+}
+
 async function movesVtpm(nova: Nova, signal: AbortSignal): Promise<boolean | undefined> {
   const versions = await fetched(() => nova.versions({ signal }), signal);
   return versions.ok ? atLeastMicroversion(versions.value.max, VTPM_MOVES) : undefined;
@@ -114,7 +129,7 @@ export async function readCloud(input: ObserveInput): Promise<Observation> {
       clock.now(),
     );
     const absent = lists.servers.ok ? input.known.map((one) => one.id).filter((id) => !index.listed.has(id)) : [];
-    const fates = await collectFates(nova, [...new Set(absent)], input.concurrency, signal);
+    const fates = await fatesOf(nova, lists, [...new Set(absent)], input);
     pieces.push({
       name: spans.observe,
       fromMs,

@@ -62,6 +62,11 @@ describe('the mode changes', () => {
     await kept.cycle(++number);
     const down = await bed.newest('general');
     expect([down.hosts, down.problems[0]?.code]).toEqual([[], 'hosts-of-down-cell']);
+    await whole.cycle(++number);
+    expect((await bed.newest('general')).problems.at(-1)).toMatchObject({
+      code: 'server-vanished',
+      text: expect.stringContaining('(a cell is down)'),
+    });
     bed.sim.act({ act: 'setCell', cell: 'cell1', reachable: true });
     expect((await both()).servers.find(({ id }) => id === locked)?.locked).toBe(false);
     expect(resyncs.filter((reason) => reason !== 'tagged')).toEqual(['cell-down']);
