@@ -15,6 +15,8 @@ type Given = {
   readonly policies?: readonly Policy[];
   readonly answers?: readonly QueryAnswer[];
   readonly more?: Parameters<typeof cloud>[0];
+  /** Lists that Nova answers otherwise. */
+  readonly lists?: Partial<ReturnType<typeof cloud>>;
   /** By metric, as Prometheus' metadata has them. */
   readonly types?: Readonly<Record<string, string>>;
 };
@@ -33,7 +35,7 @@ const twoServers = [server('1', 'a'), server('2', 'b')];
 
 export function judge(given: Given) {
   const policies = given.policies ?? [policy('cpu')];
-  const lists = cloud({ servers: twoServers, ...given.more });
+  const lists = { ...cloud({ servers: twoServers, ...given.more }), ...given.lists };
   const index = indexOf(lists);
   const answers = matchAnswers({
     policies,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { loadConfig } from '@kronos/config';
 import type { Policy } from '@kronos/contracts';
 import { matchAnswers } from '@kronos/observation';
-import { answer, policy } from '@kronos/observation/testing';
+import { answer, policy, service, unread } from '@kronos/observation/testing';
 import { server } from '@kronos/openstack/testing';
 import { describe, expect, it } from 'vitest';
 import { healthyHosts, healthyVms, hostAnswer, judge } from '../../test/judged.ts';
@@ -205,6 +205,17 @@ describe('a cloud that was not read', () => {
       ['skipped', 'cloud-unread'],
     ]);
     for (const { text, remedy } of all) expect([text, remedy]).toEqual([expect.stringContaining('was not read'), null]);
+  });
+});
+
+describe('a cell that is down', () => {
+  it('is the cause that each aggregate names, and nothing is said of hosts that Nova does not list', () => {
+    const services = { ok: true, value: [service('c', { cellDown: true })] } as const;
+    const { all } = judge({ lists: { hypervisors: unread, services } });
+    expect(all.filter(({ what }) => what === 'aggregate gpu').map(({ code, text }) => [code, text])).toEqual([
+      ['problem-hosts-of-down-cell', expect.stringContaining('the database of the cell of c: nothing is planned')],
+      ['problem-hypervisors-unknown', expect.stringContaining('could not be read')],
+    ]);
   });
 });
 

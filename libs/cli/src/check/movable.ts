@@ -12,6 +12,9 @@ import {
 import { emptyMemory, generationsOf, generationText, meaningOf, observe, type ReasonCode } from '@kronos/placement';
 import { type CheckFinding, finding } from './finding.ts';
 
+/** Problems without whose end nothing is known of the hosts. */
+const HOSTS_UNKNOWN = new Set(['aggregates-unknown', 'aggregate-not-found', 'hypervisors-unknown']);
+
 /** One finding per problem of the observation, and one about the share of the VMs that may move. */
 export function judgeAggregate(
   snapshot: Snapshot,
@@ -26,7 +29,7 @@ export function judgeAggregate(
       remedy: problem.code === 'aggregate-not-found' ? unknownAggregate(aggregates) : undefined,
     }),
   );
-  if (snapshot.problems.some(({ code }) => code === 'aggregate-not-found')) return problems;
+  if (snapshot.problems.some(({ code }) => HOSTS_UNKNOWN.has(code))) return problems;
   const observed = observe(snapshot, emptyMemory, options, timeMs(snapshot.time));
   const { cluster, vmGrounds, hostGrounds, judged } = observed;
   const hosts = cluster.H;

@@ -66,7 +66,7 @@ function hostRows({ aggregate, hosts, servers, scores, time }: Snapshot): HostRo
 }
 
 function hostsTable(terminal: Terminal, rows: readonly HostRow[], nowMs: number): string {
-  if (rows.length === 0) return 'No snapshot yet: kronos status.\n';
+  if (rows.length === 0) return 'No host: kronos status shows why.\n';
   const policies = [...new Set(rows.flatMap(({ values }) => Object.keys(values)))];
   return table(
     terminal,
