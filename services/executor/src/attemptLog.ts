@@ -2,7 +2,7 @@
 import type { LogEvent, UnreadableEvent } from '@kronos/contracts';
 import { type AggregateState, expectedDuration, type TaskFacts, taskStatus } from '@kronos/projections';
 import { gibOfMove } from '@kronos/rules';
-import type { AttemptLog, Word } from './taskStages.ts';
+import type { AttemptLog, AttemptOrders } from './taskStages.ts';
 
 /** The state of an attempt on the log. */
 export function attemptLog(state: AggregateState, taskId: string, attempt: number): AttemptLog {
@@ -29,7 +29,12 @@ function announced(task: TaskFacts, attempt: number) {
  *
  * @param paces of moves in any aggregate
  */
-export function wordOn(state: AggregateState, taskId: string, attempt: number, paces: readonly number[] = []): Word {
+export function ordersFor(
+  state: AggregateState,
+  taskId: string,
+  attempt: number,
+  paces: readonly number[] = [],
+): AttemptOrders {
   const task = state.tasks.get(taskId);
   const slot = task?.slot ?? null;
   const usual =

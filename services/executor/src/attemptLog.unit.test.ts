@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { released } from '../testing/released.ts';
-import { attemptLog, hostsInEvent, wordOn } from './attemptLog.ts';
+import { attemptLog, hostsInEvent, ordersFor } from './attemptLog.ts';
 
 describe('what the log says about an attempt', () => {
   it('follows it from waiting to its end', () => {
@@ -34,34 +34,34 @@ describe('what the log says about an attempt', () => {
 
   it('says when a person asked for the move to end', () => {
     const { log, id } = released();
-    expect(wordOn(log.state(), id(1), 1)).toEqual({ stopAsked: false, closeAsked: null, ended: false });
+    expect(ordersFor(log.state(), id(1), 1)).toEqual({ stopAsked: false, closeAsked: null, ended: false });
     log.aborted(id(1));
-    expect(wordOn(log.state(), id(1), 1)).toMatchObject({ stopAsked: true, closeAsked: null });
+    expect(ordersFor(log.state(), id(1), 1)).toMatchObject({ stopAsked: true, closeAsked: null });
     // The cancellation of a task that waits came just after its start.
     log.started({ task: id(2) });
     log.cancelled(id(2));
-    expect(wordOn(log.state(), id(2), 1)).toMatchObject({ stopAsked: true, closeAsked: null });
+    expect(ordersFor(log.state(), id(2), 1)).toMatchObject({ stopAsked: true, closeAsked: null });
     log.closed(id(1), 'ada');
-    expect(wordOn(log.state(), id(1), 1)).toMatchObject({ closeAsked: { by: 'ada' }, ended: false });
+    expect(ordersFor(log.state(), id(1), 1)).toMatchObject({ closeAsked: { by: 'ada' }, ended: false });
   });
 
   it('says how long such moves take, once an attempt has begun and enough of them are known', () => {
     const { log, id } = released();
     const known = [1000, 2000, 3000];
-    expect(wordOn(log.state(), id(1), 1, known).usual).toBeUndefined();
+    expect(ordersFor(log.state(), id(1), 1, known).usual).toBeUndefined();
     const { ramMb, diskGb } = log.started({ task: id(1) }).data;
     const expectedMs = 2000 * (ramMb / 1024 + diskGb + 2);
-    expect(wordOn(log.state(), id(1), 1, known).usual).toEqual({ expectedMs, interval: null });
-    expect(wordOn(log.state(), id(1), 1, known.slice(1)).usual).toBeUndefined();
+    expect(ordersFor(log.state(), id(1), 1, known).usual).toEqual({ expectedMs, interval: null });
+    expect(ordersFor(log.state(), id(1), 1, known.slice(1)).usual).toBeUndefined();
   });
 
   it('says when another has ended the attempt', () => {
     const { log, id } = released();
-    expect(wordOn(log.state(), 'other', 1)).toMatchObject({ stopAsked: false, ended: true });
+    expect(ordersFor(log.state(), 'other', 1)).toMatchObject({ stopAsked: false, ended: true });
     log.started({ task: id(1) });
     log.failed({ task: id(1), errorType: 'NovaClientError', retry: {} });
-    expect(wordOn(log.state(), id(1), 1).ended).toBe(true);
-    expect(wordOn(log.state(), id(1), 2).ended).toBe(false);
+    expect(ordersFor(log.state(), id(1), 1).ended).toBe(true);
+    expect(ordersFor(log.state(), id(1), 2).ended).toBe(false);
   });
 
   it('concerns both hosts of a move', () => {

@@ -133,7 +133,7 @@ export class NovaCalls {
     const { nova } = this.#deps.cloud;
     return this.#asked(afterMs, 'Nova does not answer; the migration continues', async () => {
       const seen = await this.#read((signal) => look(nova, this.#task.serverId, migrationId, signal));
-      return { kind: 'looked', look: seen, word: this.#events.word() };
+      return { kind: 'looked', look: seen, orders: this.#events.orders() };
     });
   }
 
@@ -142,7 +142,7 @@ export class NovaCalls {
     const verify = probe ? options.verify : null;
     return this.#asked(afterMs, 'Nova does not answer; the move continues', async () => {
       const seen = await this.#read((signal) => lookCell(cloud.nova, this.#task, verify, signal));
-      return { kind: 'lookedCell', look: seen, word: this.#events.word() };
+      return { kind: 'lookedCell', look: seen, orders: this.#events.orders() };
     });
   }
 
@@ -150,8 +150,8 @@ export class NovaCalls {
     const { nova } = this.#deps.cloud;
     return this.#asked(afterMs, 'Nova does not say why the migration failed', async () => {
       const account = await this.#read((signal) => readAccount(nova, this.#task, requestId, signal));
-      if (account !== null) return { kind: 'explained', account, word: this.#events.word() };
-      return { kind: 'blind', text: 'nova-conductor has not ended the action', word: this.#events.word() };
+      if (account !== null) return { kind: 'explained', account, orders: this.#events.orders() };
+      return { kind: 'blind', text: 'nova-conductor has not ended the action', orders: this.#events.orders() };
     });
   }
 
@@ -170,7 +170,7 @@ export class NovaCalls {
     } catch (error) {
       if (lost.aborted) throw new Lost();
       this.#deps.logger.warn({ ...this.#about, err: error }, unanswered);
-      return { kind: 'blind', text: errorText(error), word: this.#events.word() };
+      return { kind: 'blind', text: errorText(error), orders: this.#events.orders() };
     }
   }
 

@@ -4,6 +4,7 @@ import type { Account, JudgedFailure } from './failure.ts';
 import { defaultTaskOptions, type TaskOptions } from './options.ts';
 import { decide, evolve, initialState } from './task.ts';
 import {
+  type AttemptOrders,
   type Ended,
   type Fact,
   type MigrationFacts,
@@ -13,7 +14,6 @@ import {
   type TaskLog,
   type TaskState,
   UnexpectedFact,
-  type Word,
 } from './taskStages.ts';
 
 const T0 = SAMPLE_MS;
@@ -119,19 +119,19 @@ const on = (host: string, changes: Partial<ServerFacts> = {}): ServerFacts => ({
   taskState: null,
   ...changes,
 });
-const silence: Word = { stopAsked: false, closeAsked: null, ended: false };
-const blind: Body = { kind: 'blind', text: 'down', word: silence };
+const silence: AttemptOrders = { stopAsked: false, closeAsked: null, ended: false };
+const blind: Body = { kind: 'blind', text: 'down', orders: silence };
 const seen = (
   migrations: readonly MigrationFacts[],
   server: NovaLook['server'] = null,
   {
     remaining,
     accepted = false,
-    ...word
-  }: Partial<Word> & { readonly remaining?: number; readonly accepted?: boolean } = {},
+    ...orders
+  }: Partial<AttemptOrders> & { readonly remaining?: number; readonly accepted?: boolean } = {},
 ): Body => ({
   kind: 'looked',
-  word: { ...silence, ...word },
+  orders: { ...silence, ...orders },
   look: {
     migrations,
     server,
@@ -158,7 +158,7 @@ const refusedAbort: Body = {
 /** Nova's account of a failed migration. */
 const told = (story: Account['story'], account: Partial<Account> = {}): Body => ({
   kind: 'explained',
-  word: silence,
+  orders: silence,
   account: { story, asked: true, hosts: { source: 'up', destination: 'up' }, ...account },
 });
 
@@ -975,7 +975,7 @@ describe('a task that an operator closes', () => {
   const asked = { by: 'ada', comment: 'row lost' };
   const working = on('h1', { taskState: 'migrating' });
   const closing = seen([row('running')], working, { closeAsked: asked });
-  const unanswered = { ...blind, word: { ...silence, closeAsked: asked } } as Body;
+  const unanswered = { ...blind, orders: { ...silence, closeAsked: asked } } as Body;
   const cellDown = seen([row('running')], null, { closeAsked: asked });
 
   it.each([
@@ -1033,7 +1033,7 @@ describe('a task that an operator closes with force', () => {
   const closed = { reason: { code: 'closed', text: expect.stringContaining('Nova called migration 8 running') } };
 
   it('ends as Cancelled, in the person’s words, where nothing else ends it', () => {
-    const unanswered = { ...blind, word: { ...silence, closeAsked } } as Body;
+    const unanswered = { ...blind, orders: { ...silence, closeAsked } } as Body;
     for (const life of [
       running().when(seen([row('running')], on('h1'), { closeAsked })),
       running().when(unanswered, unanswered),
@@ -1062,15 +1062,15 @@ describe('a task that an operator closes with force', () => {
   it('is not asked about again when Nova does not say why it failed', () => {
     const life = running().when(seen([row('failed')], on('h1')));
     expect(life.when(blind).stage).toBe('explaining');
-    const unanswered = { ...blind, word: { ...silence, closeAsked } } as Body;
+    const unanswered = { ...blind, orders: { ...silence, closeAsked } } as Body;
     expect(life.when(unanswered).ended).toMatchObject({ reason: { code: 'migration-failed' }, next: null });
-    const answered = { ...told(null), word: { ...silence, stopAsked: true } } as Body;
+    const answered = { ...told(null), orders: { ...silence, stopAsked: true } } as Body;
     const stopped = running().when(seen([row('failed')], on('h1')), answered);
     expect(stopped.ended).toMatchObject({ reason: { code: 'migration-failed' }, next: null });
   });
 
   it('does not end at one look that Nova does not answer', () => {
-    const life = running().when({ ...blind, word: { ...silence, closeAsked } });
+    const life = running().when({ ...blind, orders: { ...silence, closeAsked } });
     expect(life.stage).toBe('following');
     expect(life.when(closing).abort.do).toBe('abort');
   });

@@ -11,6 +11,7 @@ import {
   reason,
 } from './failure.ts';
 import {
+  type AttemptOrders,
   type AttemptOutcome,
   type Ended,
   type Fact,
@@ -23,7 +24,6 @@ import {
   type TaskState,
   to,
   UnexpectedFact,
-  type Word,
 } from './taskStages.ts';
 
 export const finish = (
@@ -38,10 +38,10 @@ export const handOver = (state: TaskState): TaskState =>
 
 /** Whether Nova is asked again why a migration ended otherwise; not for an operator who closes the task with force. */
 export const asksAgain = ({ options }: TaskState, tries: number, fact: Fact): boolean =>
-  fact.kind === 'blind' && fact.word.closeAsked?.force !== true && tries + 1 < options.explainTries;
+  fact.kind === 'blind' && fact.orders.closeAsked?.force !== true && tries + 1 < options.explainTries;
 
 /** Whether a person stops the task, and so wants no further attempt. */
-export const isStopped = ({ stopAsked, closeAsked }: Word): boolean => stopAsked || closeAsked !== null;
+export const isStopped = ({ stopAsked, closeAsked }: AttemptOrders): boolean => stopAsked || closeAsked !== null;
 
 /** The same failure, after which no attempt follows. */
 export const finalOf = (failure: JudgedFailure): JudgedFailure => ({ ...failure, fault: 'none' });
@@ -62,7 +62,7 @@ export function explained(state: TaskState, stage: Stage & { at: 'explaining' },
   }
   const seen = { status, destCompute: run.destCompute, serverInError: inError(server) };
   const failure = failedMigration(seen, account, state.task);
-  const stopped = run.stop?.cause === 'operator' || isStopped(fact.word);
+  const stopped = run.stop?.cause === 'operator' || isStopped(fact.orders);
   return fail(state, stopped ? finalOf(failure) : failure, fact.at, { started: true, nova });
 }
 

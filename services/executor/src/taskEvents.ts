@@ -1,10 +1,10 @@
 import { type LogEvent, type MigrationRequested, subject } from '@kronos/contracts';
 import { AppendConflict, AppendUnknown, AppendWithdrawn, type LogPosition, type TaskDelivery } from '@kronos/eventlog';
 import type { AggregateState } from '@kronos/projections';
-import { attemptLog, wordOn } from './attemptLog.ts';
+import { attemptLog, ordersFor } from './attemptLog.ts';
 import { type DeliveredTask, Lost, type RunDeps } from './deliveredTask.ts';
 import { type Origin, stopOf } from './events.ts';
-import type { FactBody, Task, TaskLog, Word } from './taskStages.ts';
+import type { AttemptOrders, FactBody, Task, TaskLog } from './taskStages.ts';
 
 /** The events of one delivered task, appended to the log and read from it. */
 export class TaskEvents {
@@ -91,9 +91,9 @@ export class TaskEvents {
     return { ...read, attempt: { ...read.attempt, stop } };
   }
 
-  word(): Word {
+  orders(): AttemptOrders {
     const { aggregate, taskId, attempt } = this.#task;
     const { reader } = this.#deps;
-    return wordOn(reader.at(aggregate).state, taskId, attempt, reader.paces());
+    return ordersFor(reader.at(aggregate).state, taskId, attempt, reader.paces());
   }
 }

@@ -16,6 +16,7 @@ import {
   runs,
 } from './taskEnd.ts';
 import {
+  type AttemptOrders,
   type Fact,
   type MigrationFacts,
   mayBeBusy,
@@ -29,14 +30,13 @@ import {
   type TaskState,
   to,
   UnexpectedFact,
-  type Word,
 } from './taskStages.ts';
 
 /** The answers to a look that are no look. */
 export function unseen(state: TaskState, fact: Fact, stage: Stage & { at: 'seeking' | 'following' }): TaskState {
   if (fact.kind === 'blind') {
     // One call that failed says nothing of the migration, which would count towards no limit: a close with force waits for the next look.
-    const told = state.blind === 0 && !fact.word.ended ? null : obeyed(state, stage.run, null, fact);
+    const told = state.blind === 0 && !fact.orders.ended ? null : obeyed(state, stage.run, null, fact);
     return told ?? to({ ...state, blind: state.blind + 1 }, { ...stage, run: { ...stage.run, idleSince: null } });
   }
   if (fact.kind === 'draining') return handOver(state);
@@ -73,7 +73,7 @@ const FINAL: ReadonlySet<string> = new Set(['completed', 'failed', 'error', 'can
 const CLOSE_WAIT_MS = 30_000;
 
 /** The run with what an operator asked of it. */
-function withWord(run: Run, { stopAsked, closeAsked }: Word, at: Reading): Run {
+function withOrders(run: Run, { stopAsked, closeAsked }: AttemptOrders, at: Reading): Run {
   const asked = stopAsked || closeAsked !== null;
   const stop: Stop | null = run.stop ?? (asked ? { cause: 'operator' } : null);
   return { ...run, stop, closeSince: closeAsked === null ? null : (run.closeSince ?? at.mono) };
@@ -103,10 +103,10 @@ function obeyed(
   state: TaskState,
   run: Run,
   server: NovaLook['server'],
-  { word, at }: { readonly word: Word; readonly at: Reading },
+  { orders, at }: { readonly orders: AttemptOrders; readonly at: Reading },
 ): TaskState | null {
-  if (word.ended) return to(state, { at: 'received' });
-  const { closeAsked } = word;
+  if (orders.ended) return to(state, { at: 'received' });
+  const { closeAsked } = orders;
   if (closeAsked === null) return null;
   // A migration that Nova does not show may still begin; the operator's stop ends the attempt when it does not.
   if (closeAsked.force !== true && (mayBeBusy(server) || run.migrationId === null)) return null;
@@ -125,8 +125,8 @@ type Looked = Extract<Fact, { readonly kind: 'looked' }>;
 
 export function sought(state: TaskState, before: Run, fact: Looked): TaskState {
   const { task, options } = state;
-  const { look, word, at } = fact;
-  const run = withWord(before, word, at);
+  const { look, orders, at } = fact;
+  const run = withOrders(before, orders, at);
   const told = obeyed(state, run, look.server, fact);
   if (told !== null) return told;
   const found = ours(look.migrations, run.newestMigrationId, task);
@@ -162,11 +162,11 @@ const ABORTABLE: ReadonlySet<string> = new Set(['queued', 'preparing', 'running'
 
 export function followed(state: TaskState, before: Run, fact: Looked): TaskState {
   const { task, options } = state;
-  const { look, word, at } = fact;
+  const { look, orders, at } = fact;
   const { server } = look;
   if (server === 'gone') return gone(state, before, at);
   const row = look.migrations.find((m) => m.id === before.migrationId);
-  const listed = withRow(withWord(before, word, at), row, at);
+  const listed = withRow(withOrders(before, orders, at), row, at);
   const told = obeyed(state, listed, server, fact);
   if (told !== null) return told;
   if (row !== undefined && FINAL.has(row.status))
@@ -174,7 +174,7 @@ export function followed(state: TaskState, before: Run, fact: Looked): TaskState
   const seen = withProgress(listed, look, at);
   if (server !== null && isAbandoned(seen, at, options)) return abandoned(state, seen, server, at);
   const late = (): Stop | null =>
-    forsaken(seen, at, options) ?? overdue({ ...seen, usual: word.usual ?? null }, task, at.mono, options);
+    forsaken(seen, at, options) ?? overdue({ ...seen, usual: orders.usual ?? null }, task, at.mono, options);
   const stop = seen.stop ?? late();
   const run = { ...seen, stop };
   const { migrationId } = run;

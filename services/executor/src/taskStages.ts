@@ -211,8 +211,8 @@ export interface AbortRefusal {
   readonly text: string;
 }
 
-/** Word from the log to an executor that follows an attempt. */
-export interface Word {
+/** The orders of people about an attempt, by the log; its end by another executor; and the usual duration. */
+export interface AttemptOrders {
   /** An operator wants the move stopped. */
   readonly stopAsked: boolean;
   /** An operator wants a move between cells confirmed or reverted. */
@@ -379,14 +379,14 @@ export type FactBody =
   /** Nobody knows whether it was written. */
   | { readonly kind: 'lostTrack' }
   | { readonly kind: 'posted'; readonly answer: PostAnswer }
-  | { readonly kind: 'looked'; readonly look: NovaLook; readonly word: Word }
-  | { readonly kind: 'lookedCell'; readonly look: CellLook; readonly word: Word }
+  | { readonly kind: 'looked'; readonly look: NovaLook; readonly orders: AttemptOrders }
+  | { readonly kind: 'lookedCell'; readonly look: CellLook; readonly orders: AttemptOrders }
   | { readonly kind: 'settleAnswered' }
   /** An API did not answer. */
-  | { readonly kind: 'blind'; readonly text: string; readonly word: Word }
+  | { readonly kind: 'blind'; readonly text: string; readonly orders: AttemptOrders }
   | { readonly kind: 'abortAnswered'; readonly answer: 'accepted' | 'unknown' }
   | { readonly kind: 'abortAnswered'; readonly answer: 'refused'; readonly refusal: AbortRefusal }
-  | { readonly kind: 'explained'; readonly account: Account; readonly word: Word }
+  | { readonly kind: 'explained'; readonly account: Account; readonly orders: AttemptOrders }
   | { readonly kind: 'published' };
 
 export type FactKind = FactBody['kind'];

@@ -7,6 +7,7 @@ import { cancelled, failureFor, type JudgedFailure, NO_ACCOUNT, reason, refusedP
 import { asksAgain, handOver, inError, isStopped, movedByOthers } from '../taskEnd.ts';
 import {
   type AttemptLog,
+  type AttemptOrders,
   backoff,
   type CellLook,
   type CellMigration,
@@ -25,7 +26,6 @@ import {
   type TaskState,
   to,
   UnexpectedFact,
-  type Word,
 } from '../taskStages.ts';
 import { failedCheck, UNREAD, wrongHost } from './checks.ts';
 import { BROKEN, conclude, failed, infrastructure, ofMethod, RUNNING } from './outcome.ts';
@@ -135,7 +135,7 @@ type Writing = Extract<CellStage, { readonly at: 'recording' | 'arriving' | 'rep
 function watched(state: TaskState, stage: Watching, fact: Fact): TaskState {
   const { run } = stage;
   if (fact.kind === 'draining') return handOver(state);
-  const told = 'word' in fact ? obeyed(state, run, fact) : null;
+  const told = 'orders' in fact ? obeyed(state, run, fact) : null;
   if (told !== null) return told;
   if (fact.kind === 'blind')
     return to({ ...state, blind: state.blind + 1 }, { ...stage, run: unwatched(run), soon: false });
@@ -200,10 +200,14 @@ const policyOr = (failure: JudgedFailure, text: string): JudgedFailure =>
     : failure;
 
 /** An event of the log that ends an attempt; null: none. Without force, a close waits until Nova shows that nothing works on the server. */
-function obeyed(state: TaskState, run: CellRun, fact: Extract<Fact, { readonly word: Word }>): TaskState | null {
-  const { word, at } = fact;
-  if (word.ended) return to(state, { at: 'received' });
-  const { closeAsked } = word;
+function obeyed(
+  state: TaskState,
+  run: CellRun,
+  fact: Extract<Fact, { readonly orders: AttemptOrders }>,
+): TaskState | null {
+  const { orders, at } = fact;
+  if (orders.ended) return to(state, { at: 'received' });
+  const { closeAsked } = orders;
   if (closeAsked === null) return null;
   if (closeAsked.force !== true && mayBeMoving(state, run, fact)) return null;
   const where = run.arrived === null ? 'it was on its way' : `it was in VERIFY_RESIZE on ${run.arrived.host}`;
@@ -216,7 +220,7 @@ function obeyed(state: TaskState, run: CellRun, fact: Extract<Fact, { readonly w
 function mayBeMoving(
   { task, options }: TaskState,
   run: CellRun,
-  fact: Extract<Fact, { readonly word: Word }>,
+  fact: Extract<Fact, { readonly orders: AttemptOrders }>,
 ): boolean {
   if (fact.kind !== 'lookedCell') return true;
   const { server, migrations } = fact.look;
@@ -228,7 +232,7 @@ function mayBeMoving(
 function looked(
   state: TaskState,
   stage: Watching,
-  { look, word, at }: { readonly look: CellLook; readonly word: Word; readonly at: Reading },
+  { look, orders, at }: { readonly look: CellLook; readonly orders: AttemptOrders; readonly at: Reading },
 ): TaskState {
   const { task } = state;
   const { server } = look;
@@ -248,7 +252,7 @@ function looked(
       return travelled(state, run, { rows, server, at });
     case 'verifying':
       return isWaiting(server, rows)
-        ? verified(state, run, { look, server, word, at })
+        ? verified(state, run, { look, server, orders, at })
         : to(state, { at: 'concluding', run: unwatched(run), soon: true });
     case 'concluding':
       return concluded(state, run, { rows, server, at });
@@ -314,12 +318,12 @@ function unlisted(state: TaskState, run: CellRun, server: CellServer, at: Readin
 function verified(
   state: TaskState,
   before: CellRun,
-  { look, server, word, at }: Omit<Seen, 'rows'> & { readonly look: CellLook; readonly word: Word },
+  { look, server, orders, at }: Omit<Seen, 'rows'> & { readonly look: CellLook; readonly orders: AttemptOrders },
 ): TaskState {
   const { task, options } = state;
   const { verifySeconds = 0, confirm = 'manual' } = task.cell ?? {};
   const settle = (how: Settle): TaskState => to(state, { at: 'settling', run: before, settle: how });
-  const ordered = orderedBy(word);
+  const ordered = orderedBy(orders);
   if (ordered !== null) return settle(ordered);
   if (before.verified) {
     const text = `its checks have passed for ${verifySeconds} s`;
@@ -344,7 +348,7 @@ function verified(
 }
 
 /** The end of the move that an operator asked for; null: nobody did. */
-function orderedBy({ settleAsked, stopAsked }: Word): Settle | null {
+function orderedBy({ settleAsked, stopAsked }: AttemptOrders): Settle | null {
   if (settleAsked !== undefined) {
     const { act, by } = settleAsked;
     return { act, cause: 'operator', reason: reason('operator', `${by} asked for it`) };
@@ -388,5 +392,5 @@ function inquired(state: TaskState, stage: Stage & { at: 'inquiring' }, fact: Fa
   if (asksAgain(state, tries, fact)) return to(state, { ...stage, tries: tries + 1 });
   if (fact.kind !== 'explained' && fact.kind !== 'blind') throw new UnexpectedFact(stage.at, fact.kind);
   const account = fact.kind === 'explained' ? fact.account : NO_ACCOUNT;
-  return conclude(state, run, { server, at: fact.at, account, stopped: isStopped(fact.word) });
+  return conclude(state, run, { server, at: fact.at, account, stopped: isStopped(fact.orders) });
 }

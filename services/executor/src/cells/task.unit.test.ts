@@ -6,6 +6,7 @@ import { defaultTaskOptions, type TaskOptions } from '../options.ts';
 import { decide, evolve, initialState } from '../task.ts';
 import {
   type AttemptLog,
+  type AttemptOrders,
   type CellLook,
   type CellMigration,
   type CellServer,
@@ -14,7 +15,6 @@ import {
   startCellRun,
   type TaskState,
   to,
-  type Word,
 } from '../taskStages.ts';
 
 type Body = Fact extends infer F ? (F extends { readonly at: unknown } ? Omit<F, 'at'> : never) : never;
@@ -39,7 +39,7 @@ const cell = {
   confirm: 'auto' as 'auto' | 'manual',
   verifySeconds: 60,
 };
-const word: Word = { stopAsked: false, closeAsked: null, ended: false };
+const orders: AttemptOrders = { stopAsked: false, closeAsked: null, ended: false };
 const home: CellServer = {
   host: 'h1',
   status: 'ACTIVE',
@@ -72,7 +72,7 @@ const log = (attempt: AttemptLog): Body => ({ kind: 'log', log: { attempt, expec
 /** Nova's account of a failed migration. */
 const told = (text: string): Body => ({
   kind: 'explained',
-  word,
+  orders,
   account: { story: { text, event: null, host: null }, asked: true, hosts: { source: 'up', destination: 'up' } },
 });
 const appended: Body = { kind: 'appended', began: 0 };
@@ -114,10 +114,10 @@ class Life {
     server: CellLook['server'],
     migrations: readonly CellMigration[] = [row('finished')],
     more: Partial<CellLook> = {},
-    said: Partial<Word> = {},
+    said: Partial<AttemptOrders> = {},
   ): this {
     const look = { migrations, server, targetHosts: ['h2', 'h3'], probe: null, ...more };
-    return this.when({ kind: 'lookedCell', look, word: { ...word, ...said } });
+    return this.when({ kind: 'lookedCell', look, orders: { ...orders, ...said } });
   }
 
   posted(answer: Extract<Fact, { readonly kind: 'posted' }>['answer']): this {
@@ -387,10 +387,10 @@ describe('the end', () => {
       .sees(home, [row('migrating')])
       .when(appended)
       .sees(home, [row('error')]);
-    const blind = (closeAsked: Word['closeAsked']): Body => ({
+    const blind = (closeAsked: AttemptOrders['closeAsked']): Body => ({
       kind: 'blind',
       text: 'down',
-      word: { ...word, closeAsked },
+      orders: { ...orders, closeAsked },
     });
     expect(life.when(blind(null)).at).toBe('inquiring');
     expect(life.when(blind({ by: 'ada', comment: null, force: true })).ended).toMatchObject({ next: null });
@@ -419,7 +419,7 @@ function walk(seed: number, edges: Set<string>): void {
   const given = { cell: { confirm: pick('auto' as const, 'manual' as const), verifySeconds: 0 } };
   const life = new Life({ ...given, options: { verifyTimeoutMs: 30 * SECOND } });
   let first: 'confirm' | 'revert' | null = null;
-  const said = (): Word => ({
+  const said = (): AttemptOrders => ({
     stopAsked: uniform() < 0.05,
     closeAsked: uniform() < 0.02 ? closeAsked : null,
     ended: uniform() < 0.02,
@@ -467,10 +467,10 @@ function walk(seed: number, edges: Set<string>): void {
         };
         life.when(
           pick<Body>(
-            { kind: 'lookedCell', look, word: said() },
-            { kind: 'lookedCell', look, word },
-            { kind: 'lookedCell', look, word },
-            { kind: 'blind', text: '', word },
+            { kind: 'lookedCell', look, orders: said() },
+            { kind: 'lookedCell', look, orders },
+            { kind: 'lookedCell', look, orders },
+            { kind: 'blind', text: '', orders },
             { kind: 'draining' },
           ),
         );
@@ -491,10 +491,10 @@ function walk(seed: number, edges: Set<string>): void {
           pick<Body>(
             {
               kind: 'explained',
-              word,
+              orders,
               account: { story: null, asked: true, hosts: { source: 'up', destination: 'up' } },
             },
-            { kind: 'blind', text: '', word },
+            { kind: 'blind', text: '', orders },
             { kind: 'draining' },
           ),
         );

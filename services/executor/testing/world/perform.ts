@@ -1,4 +1,4 @@
-import type { Command, Fact, TaskState, Word } from '../../src/taskStages.ts';
+import type { AttemptOrders, Command, Fact, TaskState } from '../../src/taskStages.ts';
 import { SAMPLE_MS } from '../sample.ts';
 import type { Log } from './log.ts';
 import type { Nova } from './nova.ts';
@@ -85,7 +85,7 @@ function migrate(
   }
 }
 
-const wordOf = (scene: Scene, log: Log, attempt: number): Word => ({
+const ordersOf = (scene: Scene, log: Log, attempt: number): AttemptOrders => ({
   stopAsked: scene.now >= scene.stopAt,
   closeAsked: null,
   ended: log.read(attempt).attempt.kind === 'ended',
@@ -98,20 +98,20 @@ function look(scene: Scene, nova: Nova, log: Log, { attempt, afterMs }: After): 
   scene.now += afterMs;
   nova.advance();
   if (scene.fails(0.05)) return { kind: 'draining' };
-  const word = wordOf(scene, log, attempt);
-  if (scene.fails(0.1)) return { kind: 'blind', text: 'down', word };
-  return { kind: 'looked', look: nova.look(), word };
+  const orders = ordersOf(scene, log, attempt);
+  if (scene.fails(0.1)) return { kind: 'blind', text: 'down', orders };
+  return { kind: 'looked', look: nova.look(), orders };
 }
 
 function explain(scene: Scene, log: Log, { attempt, afterMs }: After): Body {
   const { fails, flip, pick } = scene;
   scene.now += afterMs;
   if (fails(0.05)) return { kind: 'draining' };
-  const word = wordOf(scene, log, attempt);
-  if (fails(0.2)) return { kind: 'blind', text: 'down', word };
+  const orders = ordersOf(scene, log, attempt);
+  if (fails(0.2)) return { kind: 'blind', text: 'down', orders };
   const story = { text: pick('no valid host', 'timed out waiting for a reply', 'x'), event: null, host: null };
   const hosts = { source: pick('up', 'up', 'down'), destination: pick('up', 'up', 'down') } as const;
-  return { kind: 'explained', word, account: { story: flip(0.5) ? null : story, asked: flip(0.5), hosts } };
+  return { kind: 'explained', orders, account: { story: flip(0.5) ? null : story, asked: flip(0.5), hosts } };
 }
 
 function awaitStart(scene: Scene, log: Log, attempt: number, tried: boolean): Body {
