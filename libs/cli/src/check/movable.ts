@@ -1,6 +1,7 @@
 /** Whether anything can move in an aggregate under a configuration. Pure. */
 import {
   type CompleteEngineOptions,
+  count,
   profileWords,
   SIZES_REMEDY,
   type Snapshot,
@@ -50,9 +51,7 @@ export function judgeAggregate(
   const share = cluster.V === 0 ? '' : ` (${Math.round((100 * movable) / cluster.V)} %)`;
   const lines = [
     `${hosts} hosts, ${destinations} may be destinations; ${movable} of ${cluster.V} VMs may move${share}`,
-    ...counts.map(
-      ([code, count]) => `${count} ${count === 1 ? 'VM' : 'VMs'} may not move: ${meaningOf(code)} (${code})`,
-    ),
+    ...counts.map(([code, vms]) => `${count(vms, 'VM')} may not move: ${meaningOf(code)} (${code})`),
     ...hostLines(hostGrounds).concat(hardwareLines(snapshot, options)),
     ...snapshot.scores.policies.flatMap(({ policy, sizes }) =>
       sizes === undefined ? [] : [`policy ${policy}: ${sizesText(sizes)}${sizes.named ? '' : `. ${SIZES_REMEDY}`}`],

@@ -1,4 +1,5 @@
 import { configSample, policiesSample } from '@kronos/config';
+import { count } from '@kronos/contracts/words';
 import { check } from '../check/check.ts';
 import type { CheckFinding } from '../check/finding.ts';
 import type { ConfigOption, OutputOption } from '../grammar/shared.ts';
@@ -30,11 +31,11 @@ export function configSampleCommand({ terminal }: Shell, options: { readonly pol
 
 /** One line about all findings. */
 export function verdict(findings: readonly CheckFinding[]): string {
-  const count = (state: CheckFinding['state']): number => findings.filter((one) => one.state === state).length;
-  const failed = count('failed');
+  const inState = (state: CheckFinding['state']): number => findings.filter((one) => one.state === state).length;
+  const failed = inState('failed');
   if (failed > 0) return `${failed} of ${findings.length} checks failed.`;
-  const warnings = count('warning');
-  if (warnings > 0) return `No check failed, with ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}.`;
+  const warnings = inState('warning');
+  if (warnings > 0) return `No check failed, with ${count(warnings, 'warning')}.`;
   return 'All checks passed.';
 }
 

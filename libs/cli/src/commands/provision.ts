@@ -24,10 +24,11 @@ export async function provision(shell: Shell, options: ProvisionCommandOptions):
     const report = await provisionStreams(log, config);
     if (!isStructured(options)) {
       // Told before the log is named, which may be refused.
-      for (const what of report.created) terminal.out(`created    ${what}\n`);
-      for (const { what, fields } of report.changed) terminal.out(`changed    ${what} (${fields.join(', ')})\n`);
-      for (const what of report.unchanged) terminal.out(`unchanged  ${what}\n`);
-      for (const what of report.extra) terminal.out(`skipped   ${what}: no aggregate in scope and no sink uses it\n`);
+      for (const what of report.created) terminal.out(line('created', what));
+      for (const { what, fields } of report.changed) terminal.out(line('changed', `${what} (${fields.join(', ')})`));
+      for (const what of report.unchanged) terminal.out(line('unchanged', what));
+      for (const what of report.extra)
+        terminal.out(line('skipped', `${what}: no aggregate in scope and no sink uses it`));
     }
     const named =
       options.forRestore === true
@@ -40,13 +41,20 @@ export async function provision(shell: Shell, options: ProvisionCommandOptions):
           });
     await answer(shell, options, { ...report, ...shown(named) }, () =>
       named === null
-        ? 'skipped   the log: kronos archive restore DIRECTORY fills it\n'
-        : `${named.created ? 'created   ' : 'unchanged '} installation ${named.installation.id} (event ${named.installation.sequence} of the log)\n`,
+        ? line('skipped', 'the log: kronos archive restore DIRECTORY fills it')
+        : line(
+            named.created ? 'created' : 'unchanged',
+            `installation ${named.installation.id} (event ${named.installation.sequence} of the log)`,
+          ),
     );
   } finally {
     await log.close();
   }
 }
+
+/** One part of the installation, and what the command did with it. */
+const line = (did: 'created' | 'changed' | 'unchanged' | 'skipped', what: string): string =>
+  `${did.padEnd('unchanged'.length)}  ${what}\n`;
 
 const shown = (named: NamedLog | null) => ({
   installation: named === null ? null : { ...named.installation, created: named.created },
