@@ -12,7 +12,7 @@ import {
   Unauthorized,
   Unreachable,
 } from '@kronos/openstack';
-import type { PostAnswer } from './taskStages.ts';
+import type { PostAnswer } from './taskFacts.ts';
 
 /** The window in which an act on the cloud may be sent. */
 export interface ActWindow {

@@ -2,7 +2,7 @@
 import type { LogEvent, UnreadableEvent } from '@kronos/contracts';
 import { type AggregateState, expectedDuration, type TaskFacts, taskStatus } from '@kronos/projections';
 import { gibOfMove } from '@kronos/rules';
-import type { AttemptLog, AttemptOrders } from './taskStages.ts';
+import type { AttemptLog, AttemptOrders } from './taskFacts.ts';
 
 /** The state of an attempt on the log. */
 export function attemptLog(state: AggregateState, taskId: string, attempt: number): AttemptLog {

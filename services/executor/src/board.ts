@@ -15,7 +15,7 @@ import {
 import type { JudgedFailure } from './failure.ts';
 import type { RecentMoves } from './recentMoves.ts';
 import { judgeStart, type Start } from './startRule.ts';
-import type { Grant, Task } from './taskStages.ts';
+import type { Grant, Task } from './taskFacts.ts';
 
 export interface BoardDeps {
   readonly aggregate: string;

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { sampleTask } from '../testing/sample.ts';
 import { StartBoard, type WaitEnd } from './board.ts';
 import { RecentMoves } from './recentMoves.ts';
-import type { Task } from './taskStages.ts';
+import type { Task } from './taskFacts.ts';
 
 const roomy: Caps = {
   maxConcurrentMigrations: 10,

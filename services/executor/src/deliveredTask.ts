@@ -10,7 +10,7 @@ import type { TaskMeters } from './meters.ts';
 import type { TaskOptions } from './options.ts';
 import type { CheckedCloud } from './preflight.ts';
 import type { CheckOptions } from './preflightRules.ts';
-import type { Task } from './taskStages.ts';
+import type { Task } from './taskFacts.ts';
 import type { Trials } from './trials.ts';
 
 export interface RunDeps {

@@ -19,7 +19,7 @@ import {
   type StoredEvent,
 } from '@kronos/contracts';
 import { OVERDUE } from './deadline.ts';
-import type { AbortRefusal, AttemptNames, CellStart, Ended, Next, Settle, Stop, Task } from './taskStages.ts';
+import type { AbortRefusal, AttemptNames, CellStart, Ended, Next, Settle, Stop, Task } from './taskFacts.ts';
 
 /** The author of an event, and the task on whose behalf it writes. */
 export interface Origin {

@@ -5,7 +5,7 @@ import type { ProgressFacts } from './deadline.ts';
 import type { Account, Liveness } from './failure.ts';
 import { NEWEST } from './preflight.ts';
 import { serverOrGone } from './serverOrGone.ts';
-import type { NovaLook, ServerFacts } from './taskStages.ts';
+import type { NovaLook, ServerFacts } from './taskFacts.ts';
 
 /**
  * One look: the server's newest live migrations, byte counts while its migration runs, and the server itself. It is read also

@@ -2,4 +2,5 @@
 export type { TaskMeters } from './meters.ts';
 export { defaultTaskOptions, type TaskOptions } from './options.ts';
 export { executorService } from './service.ts';
-export type { Task, TaskState } from './taskStages.ts';
+export type { Task } from './taskFacts.ts';
+export type { TaskState } from './taskStages.ts';

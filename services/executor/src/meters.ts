@@ -1,6 +1,7 @@
 import type { MoveEnd } from '@kronos/contracts';
 import type { Instruments } from '@kronos/telemetry';
-import type { Ended, Task, TaskState } from './taskStages.ts';
+import type { Ended, Task } from './taskFacts.ts';
+import type { TaskState } from './taskStages.ts';
 
 /** The counters of the executor. */
 export interface TaskMeters {

@@ -12,7 +12,8 @@ import { failureFor } from './failure.ts';
 import { look, readAccount } from './follow.ts';
 import { preflight } from './preflight.ts';
 import type { TaskEvents } from './taskEvents.ts';
-import type { Command, FactBody, PostAnswer, PreflightVerdict, Task, TaskState } from './taskStages.ts';
+import type { FactBody, PostAnswer, PreflightVerdict, Task } from './taskFacts.ts';
+import type { Command, TaskState } from './taskStages.ts';
 
 /** The calls to the cloud for one delivered task. */
 export class NovaCalls {

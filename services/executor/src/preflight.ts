@@ -26,7 +26,7 @@ import {
   refuseTask,
 } from './preflightRules.ts';
 import { serverOrGone } from './serverOrGone.ts';
-import type { PreflightVerdict, Task } from './taskStages.ts';
+import type { PreflightVerdict, Task } from './taskFacts.ts';
 
 /** @throws the errors of the client */
 export async function readHosts({ serverId }: Task, nova: Nova, signal: AbortSignal) {

@@ -18,7 +18,7 @@ import {
   type MoveFacts,
   newestId,
 } from './preflightRules.ts';
-import type { Task } from './taskStages.ts';
+import type { Task } from './taskFacts.ts';
 
 const facts = (changes: Partial<MoveFacts> = {}): MoveFacts => ({
   server: server(),

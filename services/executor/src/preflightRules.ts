@@ -15,7 +15,7 @@ import type { Aggregate, ComputeService, Migration, Server, ServerGroup } from '
 import { optedOutBy, serverWindow, serverWindows, type TimeZoneRules } from '@kronos/rules';
 import { cancelled, elsewhere, failureFor, type JudgedFailure } from './failure.ts';
 import type { cellsRefusal } from './preflightCells.ts';
-import type { PreflightVerdict, Task } from './taskStages.ts';
+import type { PreflightVerdict, Task } from './taskFacts.ts';
 
 /** The parts of the configuration and of the log on which a pre-flight depends. */
 export interface CheckOptions {

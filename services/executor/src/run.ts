@@ -18,7 +18,8 @@ import {
 import { NovaCalls } from './novaCalls.ts';
 import { decide, evolve, initialState } from './task.ts';
 import { TaskEvents } from './taskEvents.ts';
-import type { Command, FactBody, Task, TaskState } from './taskStages.ts';
+import type { FactBody, Task } from './taskFacts.ts';
+import type { Command, TaskState } from './taskStages.ts';
 import { type GiveBack, triesOf } from './trials.ts';
 
 /**

@@ -28,7 +28,7 @@ import {
 } from './events.ts';
 import { providers } from './providers.ts';
 import { servedAggregates } from './service.ts';
-import type { Ended, Stop } from './taskStages.ts';
+import type { Ended, Stop } from './taskFacts.ts';
 
 const by = { service: 'executor' as const, instance: 'e1', version: '1' };
 const origin = { by, correlationId: 'p', nowMs: SAMPLE_MS };

@@ -1,7 +1,8 @@
 import { attributes, type SpanName, spans } from '@kronos/telemetry';
 import type { Span, Tracer } from '@opentelemetry/api';
 import type { TaskMeters } from './meters.ts';
-import type { Task, TaskState } from './taskStages.ts';
+import type { Task } from './taskFacts.ts';
+import type { TaskState } from './taskStages.ts';
 
 /** The span of a wait: for Nova's migration, or afterwards for the server to settle; null for other stages. */
 function stageSpan({ stage }: TaskState): SpanName | null {

@@ -4,7 +4,7 @@ import { taskReasons, type WaitReasonCode } from '@kronos/facts';
 import { type AggregateState, hostBroken, mayStart, type Places, type TaskFacts } from '@kronos/projections';
 import { uselessness } from './alternates.ts';
 import { cancelled, failureFor, type JudgedFailure } from './failure.ts';
-import type { Task } from './taskStages.ts';
+import type { Task } from './taskFacts.ts';
 
 /** May a task start? `end`: never; the failure says whether another attempt may. */
 export type Start =

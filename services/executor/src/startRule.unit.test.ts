@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { released } from '../testing/released.ts';
 import { judgeStart } from './startRule.ts';
-import type { Task } from './taskStages.ts';
+import type { Task } from './taskFacts.ts';
 
 const caps = { maxConcurrentMigrations: 2, maxOutboundPerHost: 1, maxInboundPerHost: 1, maxConcurrentPerGroup: 1 };
 

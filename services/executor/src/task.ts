@@ -5,16 +5,15 @@
 import { decideCell, evolveCell } from './cells/index.ts';
 import type { TaskOptions } from './options.ts';
 import { explained, finish, handOver } from './taskEnd.ts';
+import type { Fact, Task } from './taskFacts.ts';
 import { aborting, followed, sought, unseen } from './taskProgress.ts';
 import {
   backoff,
   type Command,
-  type Fact,
   type Stage,
   seeing,
   startCellRun,
   startRun,
-  type Task,
   type TaskState,
   to,
   UnexpectedFact,

@@ -3,18 +3,8 @@ import { SAMPLE_MS, sampleTask } from '../testing/sample.ts';
 import type { Account, JudgedFailure } from './failure.ts';
 import { defaultTaskOptions, type TaskOptions } from './options.ts';
 import { decide, evolve, initialState } from './task.ts';
-import {
-  type AttemptOrders,
-  type Ended,
-  type Fact,
-  type MigrationFacts,
-  type NovaLook,
-  type ServerFacts,
-  type Task,
-  type TaskLog,
-  type TaskState,
-  UnexpectedFact,
-} from './taskStages.ts';
+import type { AttemptOrders, Ended, Fact, MigrationFacts, NovaLook, ServerFacts, Task, TaskLog } from './taskFacts.ts';
+import { type TaskState, UnexpectedFact } from './taskStages.ts';
 
 const T0 = SAMPLE_MS;
 const SECOND = 1000;

@@ -10,21 +10,8 @@ import {
   NO_ACCOUNT,
   reason,
 } from './failure.ts';
-import {
-  type AttemptOrders,
-  type AttemptOutcome,
-  type Ended,
-  type Fact,
-  type Next,
-  type Reading,
-  type Run,
-  type ServerFacts,
-  type Stage,
-  type Task,
-  type TaskState,
-  to,
-  UnexpectedFact,
-} from './taskStages.ts';
+import type { AttemptOrders, Ended, Fact, Next, Reading, ServerFacts, Task } from './taskFacts.ts';
+import { type AttemptOutcome, type Run, type Stage, type TaskState, to, UnexpectedFact } from './taskStages.ts';
 
 export const finish = (
   state: TaskState,

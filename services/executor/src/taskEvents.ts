@@ -4,7 +4,7 @@ import type { AggregateState } from '@kronos/projections';
 import { attemptLog, ordersFor } from './attemptLog.ts';
 import { type DeliveredTask, Lost, type RunDeps } from './deliveredTask.ts';
 import { type Origin, stopOf } from './events.ts';
-import type { AttemptOrders, FactBody, Task, TaskLog } from './taskStages.ts';
+import type { AttemptOrders, FactBody, Task, TaskLog } from './taskFacts.ts';
 
 /** The events of one delivered task, appended to the log and read from it. */
 export class TaskEvents {

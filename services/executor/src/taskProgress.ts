@@ -15,22 +15,8 @@ import {
   operatorStopped,
   runs,
 } from './taskEnd.ts';
-import {
-  type AttemptOrders,
-  type Fact,
-  type MigrationFacts,
-  mayBeBusy,
-  type NovaLook,
-  type Reading,
-  type Run,
-  type ServerFacts,
-  type Stage,
-  type Stop,
-  type Task,
-  type TaskState,
-  to,
-  UnexpectedFact,
-} from './taskStages.ts';
+import type { AttemptOrders, Fact, MigrationFacts, NovaLook, Reading, ServerFacts, Stop, Task } from './taskFacts.ts';
+import { mayBeBusy, type Run, type Stage, type TaskState, to, UnexpectedFact } from './taskStages.ts';
 
 /** The answers to a look that are no look. */
 export function unseen(state: TaskState, fact: Fact, stage: Stage & { at: 'seeking' | 'following' }): TaskState {

@@ -3,22 +3,8 @@ import { resumed } from './cells/index.ts';
 import { failureFor, reason, refusedPost } from './failure.ts';
 import type { TaskOptions } from './options.ts';
 import { fail, finish, handOver } from './taskEnd.ts';
-import {
-  backoff,
-  type Ended,
-  type Fact,
-  type PostAnswer,
-  type PreflightVerdict,
-  type Reading,
-  type Run,
-  type Stage,
-  seeing,
-  startRun,
-  type TaskLog,
-  type TaskState,
-  to,
-  UnexpectedFact,
-} from './taskStages.ts';
+import type { Ended, Fact, PostAnswer, PreflightVerdict, Reading, TaskLog } from './taskFacts.ts';
+import { backoff, type Run, type Stage, seeing, startRun, type TaskState, to, UnexpectedFact } from './taskStages.ts';
 
 /** First look at the log: has the attempt begun, has it ended, or is it still to be started? */
 export function received(state: TaskState, log: TaskLog, at: Reading): TaskState {

@@ -26,7 +26,7 @@ import type { CheckOptions } from './preflightRules.ts';
 import { RecentMoves } from './recentMoves.ts';
 import { recordDeadLetter } from './recordDeadLetter.ts';
 import { runTask } from './run.ts';
-import type { Task } from './taskStages.ts';
+import type { Task } from './taskFacts.ts';
 import { Trials } from './trials.ts';
 
 export interface ExecutorDeps {

@@ -1,5 +1,5 @@
 import { testLog } from '@kronos/projections/testing';
-import type { Task } from '../src/taskStages.ts';
+import type { Task } from '../src/taskFacts.ts';
 import { sampleTask } from './sample.ts';
 
 /** A log with a released plan of three moves off different hosts. */

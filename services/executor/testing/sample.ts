@@ -1,7 +1,7 @@
 import type { Aggregate, ComputeService, Server } from '@kronos/openstack';
 import { server } from '@kronos/openstack/testing';
 import type { CheckOptions } from '../src/preflightRules.ts';
-import type { PreflightVerdict, Task } from '../src/taskStages.ts';
+import type { PreflightVerdict, Task } from '../src/taskFacts.ts';
 
 /** When the sample task was asked for. */
 export const SAMPLE_MS = Date.parse('2026-03-01T12:00:00.000Z');

@@ -1,20 +1,17 @@
 import { didYouMean } from '@kronos/config/nearest';
-import { count, errorText, type Snapshot } from '@kronos/contracts';
+import { errorText, type Snapshot } from '@kronos/contracts';
 import { control, requireCells } from '@kronos/operator';
-import { type AggregateState, aggregateState, approvalOf, type PlanFacts, type TaskFacts } from '@kronos/projections';
+import { aggregateState } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
-import { cellStage } from '@kronos/status';
 import { parse as parseYaml } from 'yaml';
+import { cellPlansOf, cellPlansText } from '../cells/status.ts';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OperatorOptions, OutputOption } from '../grammar/shared.ts';
 import { currentState, withSession } from '../open.ts';
 import { answer } from '../output.ts';
-import { methodText } from '../plans/proposal.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import { MOVE_COLUMNS, table } from '../table.ts';
-import { paint, type Terminal } from '../terminal.ts';
-import { parseDuration, when } from '../times.ts';
+import { parseDuration } from '../times.ts';
 import { readText } from './inputs.ts';
 import { askForPlan } from './proposals.ts';
 
@@ -64,7 +61,7 @@ export async function cellsStatus(shell: Shell, options: CellsStatusOptions): Pr
     const state = await currentState(shell, log);
     const states = filterAggregates(scope, options.aggregate).map((name) => aggregateState(state, name));
     const found = cellPlansOf(states, shell.now());
-    await answer(shell, options, found, (terminal) => renderStatus(terminal, found, shell.now()));
+    await answer(shell, options, found, (terminal) => cellPlansText(terminal, found, shell.now()));
   });
 }
 
@@ -112,111 +109,4 @@ export function readFlavorMap(file: string): Record<string, string> {
     `--flavor-map ${file} is not a map of flavors`,
     'Write one line for each flavor: OLD-FLAVOR: NEW-FLAVOR.',
   );
-}
-
-/** One plan between cells that has not ended. */
-export type CellPlanStatus = {
-  readonly aggregate: string;
-  readonly planId: string;
-  readonly to: string;
-  readonly state: 'waitsForApproval' | 'expired' | 'released';
-  readonly expiresAtMs: number | null;
-  readonly moves: number;
-  readonly completed: number;
-  readonly failed: number;
-  readonly skipped: number;
-  readonly tasks: readonly CellTaskStatus[];
-};
-export type CellTaskStatus = {
-  readonly taskId: string;
-  readonly serverId: string;
-  readonly serverName: string;
-  readonly from: string;
-  readonly to: string;
-  readonly method: string;
-  readonly stage: string;
-  readonly sinceMs: number | null;
-};
-
-/** The plans between cells of these aggregates, with their tasks that have not ended. */
-export function cellPlansOf(
-  states: readonly Pick<AggregateState, 'aggregate' | 'plans' | 'tasks'>[],
-  nowMs: number,
-): CellPlanStatus[] {
-  return states.flatMap(({ aggregate, plans, tasks }) =>
-    [...plans.values()].flatMap((plan) => {
-      if (plan.cells === undefined) return [];
-      const own = plan.tasks.flatMap((id) => tasks.get(id) ?? []).filter((task) => task.end === null);
-      return [
-        {
-          aggregate,
-          planId: plan.id,
-          to: plan.cells.to,
-          ...waiting(plan, nowMs),
-          moves: plan.release === null ? plan.proposed.length : plan.tasks.length,
-          completed: plan.completed,
-          failed: plan.failed,
-          skipped: plan.skipped,
-          tasks: own.map(taskStatus),
-        },
-      ];
-    }),
-  );
-}
-
-function waiting(plan: PlanFacts, nowMs: number): Pick<CellPlanStatus, 'state' | 'expiresAtMs'> {
-  if (plan.release !== null) return { state: 'released', expiresAtMs: null };
-  const { open, expiresAtMs } = approvalOf(plan, nowMs);
-  return { state: open ? 'waitsForApproval' : 'expired', expiresAtMs };
-}
-
-function taskStatus(task: TaskFacts): CellTaskStatus {
-  const { serverId, serverName, from } = task.step;
-  const { text, sinceMs } = cellStage(task);
-  const waits = task.step.cell?.confirm === 'manual' && task.slot?.cell?.verified && !task.slot.cell.settle;
-  const stage = waits && task.settleAsked === undefined ? `${text}: kronos cells confirm|revert ${task.id}` : text;
-  const to = task.slot?.cell?.verifying?.host ?? task.destination;
-  return { taskId: task.id, serverId, serverName, from, to, method: methodText(task.step), stage, sinceMs };
-}
-
-const STATES = {
-  waitsForApproval: 'waits for approval',
-  expired: 'expired',
-  released: 'released',
-} as const;
-
-function renderStatus(terminal: Terminal, plans: readonly CellPlanStatus[], nowMs: number): string {
-  if (plans.length === 0) return 'No plan between cells waits or runs. kronos plans lists those that are over.\n';
-  return plans
-    .map((plan) => {
-      const { planId, aggregate, to, state, expiresAtMs, moves, completed, failed, skipped, tasks } = plan;
-      const until = expiresAtMs === null ? '' : ` until ${when(expiresAtMs, nowMs)}`;
-      const ended = [
-        ...(completed > 0 ? [`${completed} completed`] : []),
-        ...(failed > 0 ? [paint(terminal, 'red', `${failed} failed`)] : []),
-        ...(skipped > 0 ? [`${skipped} skipped`] : []),
-      ];
-      const head = `${paint(terminal, 'bold', planId)} (${aggregate} -> ${to}) ${STATES[state]}${until}: ${[count(moves, 'move'), ...ended].join(', ')}\n`;
-      if (tasks.length === 0) return head;
-      return `${head}${table(
-        terminal,
-        [
-          { head: 'task' },
-          ...MOVE_COLUMNS,
-          { head: 'method', flex: true },
-          { head: 'stage', flex: true },
-          { head: 'since' },
-        ],
-        tasks.map((task) => [
-          task.taskId,
-          task.serverName,
-          task.from,
-          task.to,
-          task.method,
-          task.stage,
-          task.sinceMs === null ? '' : when(task.sinceMs, nowMs),
-        ]),
-      )}`;
-    })
-    .join('\n');
 }

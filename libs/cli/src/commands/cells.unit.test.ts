@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { testLog } from '@kronos/projections/testing';
 import { afterAll, describe, expect, it } from 'vitest';
-import { cellPlansOf, readFlavorMap, sourceOf } from './cells.ts';
+import { cellPlansOf } from '../cells/status.ts';
+import { readFlavorMap, sourceOf } from './cells.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'kronos-cells-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));

@@ -1,7 +1,8 @@
 /** The checks of a server in VERIFY_RESIZE. Pure. */
 import type { Reason, ServerBefore } from '@kronos/contracts';
 import { reason } from '../failure.ts';
-import type { CellLook, CellRun, CellServer, Task } from '../taskStages.ts';
+import type { CellLook, CellServer, Task } from '../taskFacts.ts';
+import type { CellRun } from '../taskStages.ts';
 
 export const UNREAD = reason('target-unread', 'the hosts of the target aggregate could not be read');
 

@@ -5,7 +5,7 @@ import type { Verify } from '@kronos/config';
 import type { Nova, Server } from '@kronos/openstack';
 import { NEWEST } from '../preflight.ts';
 import { serverOrGone } from '../serverOrGone.ts';
-import type { CellLook, CellServer, Task } from '../taskStages.ts';
+import type { CellLook, CellServer, Task } from '../taskFacts.ts';
 
 /** One look: the server's newest migrations, the server, and when it waits in VERIFY_RESIZE what its checks need. */
 export async function lookCell(

@@ -11,7 +11,8 @@ import {
   reason,
 } from '../failure.ts';
 import { fail, finalOf, inError, operatorStopped } from '../taskEnd.ts';
-import { type CellRun, type CellServer, type Ended, type Reading, type TaskState, to } from '../taskStages.ts';
+import type { CellServer, Ended, Reading } from '../taskFacts.ts';
+import { type CellRun, type TaskState, to } from '../taskStages.ts';
 
 /** Nova's number of a guest that runs. */
 export const RUNNING = 1;

@@ -18,7 +18,7 @@ import {
   reached,
   refuseTask,
 } from '../preflightRules.ts';
-import type { CheckedCell, PreflightVerdict, Task } from '../taskStages.ts';
+import type { CheckedCell, PreflightVerdict, Task } from '../taskFacts.ts';
 
 /** First half: the server, the services, the aggregates, the flavor. Null: nothing stands against it so far. */
 export function judgeCell(

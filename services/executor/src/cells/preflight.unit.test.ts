@@ -10,7 +10,7 @@ import {
 } from '../../testing/sample.ts';
 import type { CheckedCloud } from '../preflight.ts';
 import type { MoveFacts } from '../preflightRules.ts';
-import type { PreflightVerdict, Task } from '../taskStages.ts';
+import type { PreflightVerdict, Task } from '../taskFacts.ts';
 import { cellPreflight, judgeCell, startOf } from './preflight.ts';
 
 const MOVE: NonNullable<Task['cell']> = {

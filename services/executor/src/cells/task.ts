@@ -5,24 +5,26 @@
 import { closedText } from '@kronos/contracts';
 import { cancelled, failureFor, type JudgedFailure, NO_ACCOUNT, reason, refusedPost } from '../failure.ts';
 import { asksAgain, handOver, inError, isStopped, movedByOthers } from '../taskEnd.ts';
+import type {
+  AttemptLog,
+  AttemptOrders,
+  CellLook,
+  CellMigration,
+  CellServer,
+  Fact,
+  PostAnswer,
+  Reading,
+  Settle,
+  Task,
+} from '../taskFacts.ts';
 import {
-  type AttemptLog,
-  type AttemptOrders,
   backoff,
-  type CellLook,
-  type CellMigration,
   type CellRun,
-  type CellServer,
   type Command,
-  type Fact,
   mayBeBusy,
-  type PostAnswer,
-  type Reading,
-  type Settle,
   type Stage,
   seeing,
   startCellRun,
-  type Task,
   type TaskState,
   to,
   UnexpectedFact,

@@ -4,18 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { SAMPLE_MS, sampleTask } from '../../testing/sample.ts';
 import { defaultTaskOptions, type TaskOptions } from '../options.ts';
 import { decide, evolve, initialState } from '../task.ts';
-import {
-  type AttemptLog,
-  type AttemptOrders,
-  type CellLook,
-  type CellMigration,
-  type CellServer,
-  type CellStart,
-  type Fact,
-  startCellRun,
-  type TaskState,
-  to,
-} from '../taskStages.ts';
+import type { AttemptLog, AttemptOrders, CellLook, CellMigration, CellServer, CellStart, Fact } from '../taskFacts.ts';
+import { startCellRun, type TaskState, to } from '../taskStages.ts';
 
 type Body = Fact extends infer F ? (F extends { readonly at: unknown } ? Omit<F, 'at'> : never) : never;
 

@@ -1,4 +1,4 @@
-import type { Next, Stop, TaskLog } from '../../src/taskStages.ts';
+import type { Next, Stop, TaskLog } from '../../src/taskFacts.ts';
 import type { Body, Doing, Ended } from './perform.ts';
 import type { Scene } from './scene.ts';
 

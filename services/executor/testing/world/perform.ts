@@ -1,4 +1,5 @@
-import type { AttemptOrders, Command, Fact, TaskState } from '../../src/taskStages.ts';
+import type { AttemptOrders, Fact } from '../../src/taskFacts.ts';
+import type { Command, TaskState } from '../../src/taskStages.ts';
 import { SAMPLE_MS } from '../sample.ts';
 import type { Log } from './log.ts';
 import type { Nova } from './nova.ts';

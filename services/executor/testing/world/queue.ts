@@ -1,4 +1,4 @@
-import type { Next } from '../../src/taskStages.ts';
+import type { Next } from '../../src/taskFacts.ts';
 import type { Scene } from './scene.ts';
 
 /** A message on the queue. */

@@ -1,5 +1,5 @@
 import type { TaskOptions } from '../../src/options.ts';
-import type { Task } from '../../src/taskStages.ts';
+import type { Task } from '../../src/taskFacts.ts';
 
 /** The shared parts of a world: the time, the dice, and whether faults still occur. */
 export class Scene {

@@ -5,7 +5,8 @@
 
 import type { TaskOptions } from '../../src/options.ts';
 import { decide, evolve, initialState } from '../../src/task.ts';
-import type { StageName, Task, TaskState } from '../../src/taskStages.ts';
+import type { Task } from '../../src/taskFacts.ts';
+import type { StageName, TaskState } from '../../src/taskStages.ts';
 import { SAMPLE_MS } from '../sample.ts';
 import { type AttemptRecord, Log } from './log.ts';
 import { Nova } from './nova.ts';
