@@ -1,18 +1,12 @@
 /** The sections `[aggregate:NAME]`: options of `[engine]` that differ for one aggregate. */
 import { UNASSIGNED } from '@kronos/contracts/names';
 import type { Problem } from './errors.ts';
+import { readGiven } from './given.ts';
 import { type Ini, shownName } from './ini.ts';
-import type { Parsed } from './kinds.ts';
 import { nearest } from './nearest.ts';
-import type { Option } from './option.ts';
 import { type Config, camel, commonToAggregates, sections } from './options.ts';
 import { scopeOf } from './scope.ts';
 import type { Source } from './source.ts';
-
-export interface Given {
-  readonly raw: string;
-  readonly source: Source;
-}
 
 const PREFIX = 'aggregate:';
 
@@ -35,9 +29,8 @@ export function readAggregates(input: {
   readonly ini: Ini;
   /** `[engine]` as it was read. */
   readonly engine: Config['engine'];
-  readonly parse: (option: Option<unknown>, raw: string) => Parsed<unknown>;
 }): Aggregates {
-  const { file, ini, engine, parse } = input;
+  const { file, ini, engine } = input;
   const problems: Problem[] = [];
   const overrides = new Map<string, Record<string, unknown>>();
   const sources = new Map<string, Source>();
@@ -62,11 +55,11 @@ export function readAggregates(input: {
         remedy: 'Set it below [engine].',
       });
     else {
-      const parsed = parse(option, entry.value);
-      if (!parsed.ok) problems.push({ ...source, problem: parsed.problem, remedy: parsed.remedy });
+      const read = readGiven(option, { raw: entry.value, source });
+      if (!read.ok) problems.push(read.wrong);
       else {
         const own = overrides.get(aggregate);
-        if (own !== undefined) own[camel(entry.option)] = parsed.value;
+        if (own !== undefined) own[camel(entry.option)] = read.value;
         sources.set(aggregateKey(aggregate, entry.option), source);
       }
     }

@@ -1,10 +1,9 @@
 import type { Problem } from './errors.ts';
+import { type Given, readGiven } from './given.ts';
 import { type Ini, parseIni, shownName } from './ini.ts';
-import type { Parsed } from './kinds.ts';
 import { nearest } from './nearest.ts';
-import type { Option } from './option.ts';
 import { type Config, camel, options, sections } from './options.ts';
-import { aggregateOfSection, type Given, readAggregates } from './overrides.ts';
+import { aggregateOfSection, readAggregates } from './overrides.ts';
 import { type Renamed, withModernNames } from './renamed.ts';
 import { checkRules } from './rules.ts';
 import { Secret } from './secret.ts';
@@ -51,9 +50,9 @@ export function resolveConfig(input: ConfigInput): Resolved {
   problems.push(...readSecretFiles(values, given, input));
 
   const common = assemble(values);
-  const own = readAggregates({ file: input.file, ini, engine: common.engine, parse: parseGiven });
+  const own = readAggregates({ file: input.file, ini, engine: common.engine });
   problems.push(...own.problems);
-  const notify = readSinks({ ...input, ini, parse: parseGiven });
+  const notify = readSinks({ ...input, ini });
   problems.push(...notify.problems);
   const config: Config = Object.freeze({ ...common, overrides: own.overrides, sinks: notify.sinks });
   const sources = new Map([
@@ -137,11 +136,11 @@ function parseValues({ given, problems }: Found) {
       values.set(key, option.default);
       const found = given.get(key);
       if (found === undefined) continue;
-      const parsed = parseGiven(option, found.raw);
-      if (parsed.ok) values.set(key, parsed.value);
+      const read = readGiven(option, found);
+      if (read.ok) values.set(key, read.value);
       else {
         broken.add(key);
-        problems.push({ ...found.source, problem: parsed.problem, remedy: parsed.remedy });
+        problems.push(read.wrong);
       }
     }
   }
@@ -150,13 +149,6 @@ function parseValues({ given, problems }: Found) {
 
 const readsOption = (role: Role, section: string, option: string): boolean =>
   role === 'check' || (sections.get(section)?.get(option)?.readBy.includes(role) ?? false);
-
-/** An empty value means "not set" where that is possible, and is an error elsewhere. */
-function parseGiven(option: Option<unknown>, raw: string): Parsed<unknown> {
-  if (raw !== '' || option.kind === 'list' || option.kind === 'cells') return option.parse(raw);
-  if (option.default === null) return { ok: true, value: null };
-  return { ok: false, problem: 'is empty', remedy: `Write ${option.takes}, or take the line away for the default.` };
-}
 
 function sectionRemedy(name: string): string {
   const near = nearest(name, sections.keys());

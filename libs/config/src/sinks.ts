@@ -3,13 +3,12 @@ import { logEventTypes } from '@kronos/contracts';
 import { matchesPattern } from '@kronos/rules';
 import { causes } from '@kronos/status/causes';
 import type { Problem } from './errors.ts';
+import { type Given, parseGiven, readGiven } from './given.ts';
 import { type Ini, shownName } from './ini.ts';
-import type { Parsed } from './kinds.ts';
 import { nearest } from './nearest.ts';
 import type { Option } from './option.ts';
 import { sinkOptions } from './options/sink.ts';
 import { camel, type SinkOptions } from './options.ts';
-import type { Given } from './overrides.ts';
 import { readSecretFile } from './secretFile.ts';
 import type { Role, Source } from './source.ts';
 
@@ -39,7 +38,6 @@ export function readSinks(input: {
   readonly file: string;
   readonly ini: Ini;
   readonly role: Role;
-  readonly parse: (option: Option<unknown>, raw: string) => Parsed<unknown>;
   readonly readFile: (path: string) => string;
 }): Sinks {
   const { file } = input;
@@ -111,9 +109,9 @@ function readSink(options: ReadonlyMap<string, Given>, input: SinksInput, proble
     values[camel(name)] = option.default;
     const found = options.get(name);
     if (found === undefined) continue;
-    const parsed = input.parse(option, found.raw);
+    const parsed = readGiven(option, found);
     if (parsed.ok) values[camel(name)] = parsed.value;
-    else problems.push({ ...found.source, problem: parsed.problem, remedy: parsed.remedy });
+    else problems.push(parsed.wrong);
   }
   problems.push(...fillFromFiles(values, options, input));
   return { read: values as unknown as SinkOptions, whole: problems.length === before };
@@ -138,7 +136,7 @@ const sends = (role: Role): boolean => role === 'ledger' || role === 'check';
 function fillFromFiles(
   values: Record<string, unknown>,
   given: ReadonlyMap<string, Given>,
-  { role, readFile, parse }: Pick<SinksInput, 'role' | 'readFile' | 'parse'>,
+  { role, readFile }: Pick<SinksInput, 'role' | 'readFile'>,
 ): Problem[] {
   const problems: Problem[] = [];
   for (const [name, { fills }] of table) {
@@ -156,7 +154,7 @@ function fillFromFiles(
       continue;
     }
     const target = table.get(fills);
-    const parsed = target === undefined ? null : parse(target, file.content);
+    const parsed = target === undefined ? null : parseGiven(target, file.content);
     if (parsed?.ok === true) values[camel(fills)] = parsed.value;
     else if (parsed?.ok === false)
       problems.push({
