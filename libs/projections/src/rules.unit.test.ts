@@ -210,6 +210,10 @@ describe('approvals', () => {
       expect(log.state().tasks.get(`${plan}-s1`)?.end).toMatchObject({ atMs: at(100) });
       expect([log.state().vmReleases, log.state().lastRelease]).toEqual([vmReleases, lastRelease]);
       expect([vmReleases.get('vm1'), lastRelease?.atMs]).toEqual([[at(10)], at(10)]);
+      // It makes the next cooldown longer, too: a VM whose moves end before they start is left alone for longer each time.
+      log.at(200).released([move(1)]);
+      const grows = { instanceCooldownSeconds: 100, adaptiveCooldownFactor: 3 };
+      expect(coolingDown(log.state(), 'vm1', at(201), grows)).toBe(at(500));
     }
   });
 

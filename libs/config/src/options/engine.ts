@@ -140,7 +140,7 @@ export const engine = {
     min: 1,
     max: 100,
     by: PLANNING,
-    help: 'Factor by which each recent release of a move of the VM multiplies instance_cooldown.',
+    help: 'Factor by which each recent release of a move of the VM multiplies instance_cooldown, whether or not the move then started.',
   }),
   instance_quarantine_seconds: seconds(3600, {
     min: -1,
