@@ -2,7 +2,7 @@
 import type { Config } from '@kronos/config';
 import { connectLog, type Outside, openCloud, openNotifications, openPrometheus } from '@kronos/connect';
 import type { Policy, ServiceName } from '@kronos/contracts';
-import { type Decider, decideHere } from '@kronos/cycle';
+import { type Decider, decideHere, searches } from '@kronos/cycle';
 import { executorService } from '@kronos/executor';
 import { createLogger, createMetrics, HttpServer, live, type ServiceDefinition } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
@@ -50,8 +50,8 @@ const STOP_TIMEOUT_MS = 10_000;
 const PACE = { everyMs: 300_000, lookMs: 20_000 };
 
 /**
- * A planner that decides slowly. A decision takes time on the simulation's virtual clock, in proportion to its work limit; a gated one
- * takes none. Nothing waits for the time of this machine.
+ * A planner that decides slowly. A decision takes time on the simulation's virtual clock, in proportion to its work limit; one that is
+ * gated or does not search takes none. Nothing waits for the time of this machine.
  */
 function slowDecider({ config: { engine }, decideIntervals = 0 }: Site, { clock }: Outside): Decider {
   const wholeMs = decideIntervals * engine.evaluationInterval * 1000;
@@ -62,7 +62,9 @@ function slowDecider({ config: { engine }, decideIntervals = 0 }: Site, { clock 
     async cycle(input, begun) {
       const cycle = await decideHere.cycle(input, begun);
       const tookMs =
-        cycle.decision.outcome === 'gated' ? 0 : wholeMs * (input.options.searchWorkLimit / engine.searchWorkLimit);
+        cycle.decision.outcome === 'gated' || !searches(input)
+          ? 0
+          : wholeMs * (input.options.searchWorkLimit / engine.searchWorkLimit);
       if (tookMs > 0) await Promise.race([clock.sleep(tookMs), closed.promise]);
       return cycle;
     },

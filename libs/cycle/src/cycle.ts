@@ -14,6 +14,10 @@ export type CycleInput = {
   readonly options: EngineOptions;
 };
 
+/** Whether `search_work_limit` limits the work of the decision: neither greedy nor pack mode counts its own. */
+export const searches = ({ snapshot, options }: Pick<CycleInput, 'snapshot' | 'options'>): boolean =>
+  options.balance && options.planner === 'search' && snapshot.policies.every(({ mode }) => mode === 'spread');
+
 export type Cycle = {
   readonly decision: Decision;
   /** Of all that it was made of but the snapshot, whose digest is that of its stored bytes. */

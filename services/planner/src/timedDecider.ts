@@ -1,7 +1,7 @@
 /** How long decisions take, beside the interval after which the next one is due. */
 import type { Clock } from '@kronos/clock';
 import { type EngineOptions, type FailingPart, INTERVAL_GRACE_MS, partCodes } from '@kronos/contracts';
-import type { Cycle, CycleInput, Decider } from '@kronos/cycle';
+import { type Cycle, type CycleInput, type Decider, searches } from '@kronos/cycle';
 import type { AggregateState } from '@kronos/projections';
 
 type TimedCycle = Cycle & {
@@ -72,10 +72,6 @@ const NOT_LOWERED: Lowered = { limit: Number.POSITIVE_INFINITY, untilMs: Number.
 
 const leastWork = ({ searchWorkLimit }: EngineOptions): number =>
   Math.min(LEAST_WORK, Math.ceil(searchWorkLimit * LEAST_SHARE));
-
-/** Whether the work limit has any effect: neither greedy nor pack mode counts its work. */
-const searches = ({ snapshot, options }: CycleInput): boolean =>
-  options.balance && options.planner === 'search' && snapshot.policies.every(({ mode }) => mode === 'spread');
 
 /** Decides at most one cycle of an aggregate at a time. */
 export function timedDecider(decider: Pick<Decider, 'cycle'>, clock: Pick<Clock, 'monotonic' | 'now'>): TimedDecider {
