@@ -119,8 +119,8 @@ export const path = (fallback: string, about: About): Option<string> =>
 export const optionalPath = (about: About): Option<string | null> =>
   make('path', null, { takes: 'a path', parse: parsePath, ...about });
 
-export const optionalUrl = (schemes: readonly string[], about: About): Option<string | null> =>
-  make('url', null, { takes: `a URL (${schemes.join(', ')})`, parse: (raw) => parseUrl(raw, schemes), ...about });
+export const optionalUrl = (about: About): Option<string | null> =>
+  make('url', null, { takes: `a URL (${HTTP_URL.join(', ')})`, parse: (raw) => parseUrl(raw, HTTP_URL), ...about });
 
 export const urls = (
   fallback: readonly string[],

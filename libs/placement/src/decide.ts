@@ -62,6 +62,7 @@ const passes: readonly Pass[] = [
   keepingRoom(balance),
 ];
 
+/** Runs the passes in their order until one ends the cycle, and keeps the facts behind the decision for {@link explain}. */
 export function deliberate({ snapshot, memory, options }: DecideInput, carryOut: CarryOut = inTurn): Deliberation {
   const state = begin(snapshot, memory, options);
   let end: Reason | null = null;
@@ -74,14 +75,14 @@ export function deliberate({ snapshot, memory, options }: DecideInput, carryOut:
   return finish(state, end ?? reasonOf(state.draft.held.size > 0 ? 'failover-room' : 'balanced'));
 }
 
-/** Ends at the first gate that is shut, unless it is the aggregate cooldown alone and evacuations ignore it. */
+/** Ends at the first gate that blocks the cycle, unless it is the aggregate cooldown alone and evacuations ignore it. */
 function passGates(state: State): Passed {
   const { gates, options, draft } = state;
   const { cluster } = draft;
-  const [shut] = gates;
+  const [gate] = gates;
   const evacuates = cluster.leaving.includes(1);
-  if (shut !== undefined && !(shut.passable && options.evacuationIgnoresCooldown && evacuates))
-    return { end: shut.reason };
+  if (gate !== undefined && !(gate.passable && options.evacuationIgnoresCooldown && evacuates))
+    return { end: gate.reason };
   state.evacuates = evacuates;
   for (let v = 0; v < cluster.V; v++) {
     const refusal = int(cluster.vmRefusal, v);
@@ -94,8 +95,8 @@ function passGates(state: State): Passed {
 
 function evacuation({ gates, draft, window, options, evacuates }: State): Passed {
   if (evacuates) evacuate(draft, options);
-  const [shut] = gates;
-  if (shut !== undefined) return { end: shut.reason };
+  const [gate] = gates;
+  if (gate !== undefined) return { end: gate.reason };
   // Evacuations that may be released now do not wait for other moves.
   const now = !window.open && options.evacuationIgnoresWindows && draft.moves.length > 0;
   return now ? { end: reasonOf('planned') } : { moves: draft.moves.length };

@@ -10,7 +10,7 @@ export type Gate = { readonly reason: Reason; readonly passable: boolean };
 /**
  * The gates that block the cycle, in the order of their checks: the first one ends the cycle. `now` is in ms since the epoch.
  */
-export function gatesShut(
+export function blockingGates(
   {
     snapshot,
     memory,
@@ -20,10 +20,10 @@ export function gatesShut(
   now: number,
 ): Gate[] {
   const gates: Gate[] = [];
-  const shut = (code: ReasonCode, text: string, detail: NonNullable<Reason['detail']> = {}): void => {
+  const block = (code: ReasonCode, text: string, detail: NonNullable<Reason['detail']> = {}): void => {
     gates.push({ reason: { code, text, detail }, passable: code === 'cooldown' });
   };
-  if (snapshot.purpose === 'record') shut('record-only', 'the snapshot was taken to be kept, not to be planned');
+  if (snapshot.purpose === 'record') block('record-only', 'the snapshot was taken to be kept, not to be planned');
   const [unread, paused, ...seen] = [unreadableEvent(memory), pause(memory), ...snapshotGates(snapshot)];
   const waiting = memory.waitingPlan;
   for (const reason of [unread, paused]) if (reason !== null) gates.push({ reason, passable: false });
@@ -31,7 +31,7 @@ export function gatesShut(
     const { open, expiresAtMs } = approval(waiting, now);
     const until = iso(expiresAtMs);
     if (open)
-      shut('awaiting-approval', `plan ${waiting.planId} waits for approval until ${until}`, {
+      block('awaiting-approval', `plan ${waiting.planId} waits for approval until ${until}`, {
         plan: waiting.planId,
         until,
       });
@@ -41,20 +41,20 @@ export function gatesShut(
     const ended = iso(memory.lastMoveEndMs);
     const settled = memory.lastMoveEndMs + options.settleSeconds * 1000;
     if (timeMs(snapshot.observedFrom) < settled)
-      shut('settling', `a move ended at ${ended}; the next plan needs a snapshot from ${iso(settled)} or later`, {
+      block('settling', `a move ended at ${ended}; the next plan needs a snapshot from ${iso(settled)} or later`, {
         lastMoveEndAt: ended,
         until: iso(settled),
       });
   }
   if (options.requireAllPolicies) {
     const skipped = judged.filter((j) => j.reason !== null).map((j) => j.policy.name);
-    if (skipped.length > 0) shut('policies-skipped', `${skipped.join(', ')}: without data`, { policies: skipped });
+    if (skipped.length > 0) block('policies-skipped', `${skipped.join(', ')}: without data`, { policies: skipped });
   }
   const cooldown = aggregateCooldown({ ...memory, waiting }, now, options);
   if (cooldown !== null) {
     const after = CAUSES[cooldown.cause];
     const [at, until] = [iso(cooldown.sinceMs), iso(cooldown.untilMs)];
-    shut('cooldown', `cooling down until ${until} after a ${after} at ${at}`, { after, at, until });
+    block('cooldown', `cooling down until ${until} after a ${after} at ${at}`, { after, at, until });
   }
   return gates;
 }

@@ -3,7 +3,7 @@ import { isAbove, migrationWindow, type WindowState } from '@kronos/rules';
 import { float } from './base/array.ts';
 import { combinedOf, imbalances } from './cluster/measure.ts';
 import { Draft } from './draft/draft.ts';
-import { type Gate, gatesShut } from './gate.ts';
+import { blockingGates, type Gate } from './gate.ts';
 import type { Drain } from './passes/pack.ts';
 import type { FoundCourse } from './passes/spread.ts';
 import { type ReasonCode, reasonMeanings } from './reasons.ts';
@@ -25,7 +25,7 @@ export type State = {
   readonly mode: Policy['mode'];
   /** The imbalance at the start. */
   readonly before: Decision['before'];
-  /** The gates that are shut. The first one ends the cycle. */
+  /** The gates that block the cycle. The first one ends it. */
   readonly gates: readonly Gate[];
   readonly window: WindowState;
   /** Moves of others that undo or repeat those of Kronos; null: none. */
@@ -69,7 +69,7 @@ export function begin(snapshot: Snapshot, memory: Memory, options: CompleteEngin
     observed,
     mode: judged[0]?.policy.mode ?? 'spread',
     before: imbalanceOf(observed, memory, imbalances(cluster, cluster.score)),
-    gates: gatesShut({ snapshot, memory, options }, judged, now),
+    gates: blockingGates({ snapshot, memory, options }, judged, now),
     window: migrationWindow(options, now),
     foreign: foreignMoves({ snapshot, memory, options, now }),
     fullBudget,

@@ -1,7 +1,6 @@
 import { parseRegion } from '../kinds.ts';
 import {
   bool,
-  HTTP_URL,
   integer,
   LEDGER,
   list,
@@ -25,7 +24,7 @@ export const console = {
     by: LEDGER,
     help: 'Installations of Kronos in other regions, by the addresses of their consoles, such as west=https://kronos.west.example.org. The view of all aggregates shows what needs a person there. The ledger must reach these addresses without a login.',
   }),
-  auth_url: optionalUrl(HTTP_URL, { by: LEDGER, help: 'Keystone, where people log in.' }),
+  auth_url: optionalUrl({ by: LEDGER, help: 'Keystone, where people log in.' }),
   cafile: optionalPath({
     by: LEDGER,
     help: 'CA certificates (PEM) to verify Keystone, and the consoles of regions, with.',

@@ -3,7 +3,6 @@ import { type CellPattern, parseCells, parseDevices } from '../kinds.ts';
 import {
   bool,
   choice,
-  HTTP_URL,
   integer,
   list,
   make,
@@ -33,7 +32,7 @@ export const nova = {
     by: NOVA,
     help: 'Keystone authentication plugin.',
   }),
-  auth_url: optionalUrl(HTTP_URL, { by: NOVA, help: "Keystone's URL, e.g. https://keystone.example.org:5000/v3." }),
+  auth_url: optionalUrl({ by: NOVA, help: "Keystone's URL, e.g. https://keystone.example.org:5000/v3." }),
   username: optionalText({ by: NOVA, help: 'User, for auth_type=password.' }),
   user_id: optionalText({ by: NOVA, help: 'User id, instead of username and its domain.' }),
   password: secret({ by: NOVA, help: 'Password, for auth_type=password.' }),
@@ -58,8 +57,8 @@ export const nova = {
     by: NOVA,
     help: 'Endpoint interfaces in order of preference: internal, public, admin.',
   }),
-  endpoint_override: optionalUrl(HTTP_URL, { by: NOVA, help: "Nova's endpoint, instead of the catalogue's." }),
-  placement_endpoint_override: optionalUrl(HTTP_URL, {
+  endpoint_override: optionalUrl({ by: NOVA, help: "Nova's endpoint, instead of the catalogue's." }),
+  placement_endpoint_override: optionalUrl({
     by: NOVA,
     help: "Placement's endpoint, instead of the catalogue's.",
   }),

@@ -1,7 +1,6 @@
 import {
   bool,
   choice,
-  HTTP_URL,
   headers,
   integer,
   optionalPath,
@@ -15,7 +14,7 @@ import {
 
 /** The options of the section `[prometheus]`. */
 export const prometheus = {
-  url: optionalUrl(HTTP_URL, {
+  url: optionalUrl({
     by: SCORER,
     help: 'URL of Prometheus or of a server with its API, with the path before /api/v1 if there is one. Needed unless [engine] balance=false or auth=keystone.',
   }),

@@ -1,8 +1,8 @@
-import { bool, decimal, EVERYONE, HTTP_URL, optionalUrl, seconds, secret, secretFile, text } from '../option.ts';
+import { bool, decimal, EVERYONE, optionalUrl, seconds, secret, secretFile, text } from '../option.ts';
 
 /** The options of the section `[telemetry]`. */
 export const telemetry = {
-  otlp_endpoint: optionalUrl(HTTP_URL, {
+  otlp_endpoint: optionalUrl({
     by: EVERYONE,
     help: 'OTLP/HTTP receiver for traces, e.g. http://localhost:4318; /v1/traces is appended. Not set: no traces are sent.',
   }),

@@ -10,7 +10,7 @@ import { int } from '../base/array.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import { Draft } from '../draft/draft.ts';
 import { FailureRoom } from '../failover/failureRoom.ts';
-import { gatesShut } from '../gate.ts';
+import { blockingGates } from '../gate.ts';
 import { tries } from '../guard.ts';
 import { completePlan } from '../plan/plan.ts';
 import { proposalDecision } from '../proposal.ts';
@@ -46,7 +46,7 @@ function keepsRoomThrough(
 export function decideCapacity({ planId, snapshot, memory, options }: DecideCapacityInput): ProposalDecision {
   const { shape, count: wanted, maxMoves } = snapshot.capacity.asked;
   const now = decisionMs(snapshot, memory);
-  const gate = gatesShut({ snapshot, memory, options }, [], now).find(({ reason }) => reason.code !== 'cooldown');
+  const gate = blockingGates({ snapshot, memory, options }, [], now).find(({ reason }) => reason.code !== 'cooldown');
   if (gate !== undefined) return proposalDecision('gated', gate.reason);
 
   const observed = observe(snapshot, memory, options, now);
