@@ -21,7 +21,7 @@ export const ALERTS_ELSEWHERE: Readonly<Record<string, readonly [file: string, t
   ],
   KronosResizeLate: ['libs/status/src/judge.unit.test.ts', 'a server stays in VERIFY_RESIZE'],
   KronosDeliveriesLost: [
-    'services/executor/src/shell.unit.test.ts',
+    'services/executor/src/act.unit.test.ts',
     'is refused once its delivery is lost, though nobody has said so yet',
   ],
   KronosForcedMigration: [

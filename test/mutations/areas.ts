@@ -52,7 +52,7 @@ export const AREAS: Readonly<Record<string, Area>> = {
         'services/executor/src/task',
         'services/executor/src/trials.unit',
       ],
-      ['services/executor/src/shell.unit'],
+      ['services/executor/src/act.unit', 'services/executor/src/events.unit', 'services/executor/src/deadLetter.unit'],
     ],
   },
   eventlog: {
