@@ -10,7 +10,7 @@ const HEIGHT = { timeseries: 8, stat: 4, table: 8, traces: 16, 'state-timeline':
 
 /** A query: an expression, and how its series are named. */
 const q = (expr, legendFormat = '') => ({ expr, legendFormat });
-const panel = (kind, title, unit, queries, more = {}) => ({ kind, title, unit, queries, ...more });
+const panel = (kind, title, unit, queries) => ({ kind, title, unit, queries });
 const lines = (title, unit, ...queries) => panel('timeseries', title, unit, queries);
 const figure = (title, unit, ...queries) => panel('stat', title, unit, queries);
 const states = (title, ...queries) => panel('state-timeline', title, 'short', queries);
