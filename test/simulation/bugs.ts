@@ -12,6 +12,8 @@ export interface Bug extends Edit {
   readonly numa?: NumaMode;
   /** Aggregates of these runs; default: one. */
   readonly aggregates?: number;
+  /** Its runs are moves between two cells. */
+  readonly cells?: true;
   /** The first seed of its hunt, where few before it draw options that can show it; default: 1. */
   readonly from?: number;
   /** A second guard that is broken as well. */
@@ -59,6 +61,8 @@ const WIRING = 'libs/connect/src/wiring.int.test.ts';
 const GATE = 'libs/placement/src/gate.ts';
 const INVENTORY = 'libs/inventory/src/inventory.ts';
 const FEED = 'services/scorer/src/notifications.ts';
+const CELL_TASK = 'services/executor/src/cells/task.ts';
+const CELL_OUTCOME = 'services/executor/src/cells/outcome.ts';
 const UNMOVABLE = 'libs/placement/src/snapshot/unmovable.ts';
 const PREFLIGHT = 'services/executor/src/preflight.ts';
 const PREFLIGHT_RULES = 'services/executor/src/preflightRules.ts';
@@ -208,6 +212,36 @@ export const bugs: readonly Bug[] = [
     file: 'services/executor/src/service.ts',
     find: '      clockProblem: clockCheck.problem,\n',
     replace: '      clockProblem: () => null,\n',
+  },
+  // ---- the executor: moves between cells
+  {
+    name: 'move between cells requested again when its answer is not known',
+    cells: true,
+    file: CELL_TASK,
+    find: "    case 'unknown':\n      return to(state, { at: 'travelling', run: look, soon: true });",
+    replace:
+      "    case 'unknown':\n      return to(state, { at: 'resizing', run: look, by: at.mono + state.options.postWindowMs, flavorId: null });",
+  },
+  {
+    name: 'move between cells confirmed before its checks have passed',
+    cells: true,
+    file: CELL_TASK,
+    find: '  if (before.verified) {\n',
+    replace: '  if (before.verified || before.checkedSince === null) {\n',
+  },
+  {
+    name: 'move between cells that was reverted said to have arrived',
+    cells: true,
+    file: CELL_OUTCOME,
+    find: '  if (server.host !== task.from) {\n    const ended',
+    replace: '  if (server.host !== null) {\n    const ended',
+  },
+  {
+    name: 'server in ERROR after a move between cells not reported',
+    cells: true,
+    file: CELL_OUTCOME,
+    find: '  if (inError(server))\n    return reason(SERVER_IN_ERROR',
+    replace: '  if (inError(server) && server.host === null)\n    return reason(SERVER_IN_ERROR',
   },
   // ---- the start rule
   {

@@ -66,27 +66,20 @@ function firstBreach(out: string): string | null {
 
 const firstSeed = ({ from = 1 }: Bug): number => Math.max(from, Number(values.seed));
 
+/** The options of a bug's runs. */
+function sizeOf({ cells, inventory = 'api', numa = 'none', aggregates = 1 }: Bug): string[] {
+  if (cells === true) return ['--cells', '--days', values.days];
+  const { days, hosts, vms, trouble } = values;
+  const options = { days, hosts, vms, trouble, inventory, numa, aggregates };
+  return Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
+}
+
 function hunt(wanted: Bug, seeds: string): Promise<Found> {
-  const { name: bug, inventory = 'api', numa = 'none', aggregates = 1 } = wanted;
+  const { name: bug } = wanted;
   const first = firstSeed(wanted);
   return new Promise((resolve, reject) => {
     const args = [join(import.meta.dirname, 'main.ts'), '--bug', bug, '--seed', String(first), '--seeds', seeds];
-    const size = [
-      '--days',
-      values.days,
-      '--hosts',
-      values.hosts,
-      '--vms',
-      values.vms,
-      '--trouble',
-      values.trouble,
-      '--inventory',
-      inventory,
-      '--numa',
-      numa,
-      '--aggregates',
-      String(aggregates),
-    ];
+    const size = sizeOf(wanted);
     const child = spawn(process.execPath, [...args, ...size, '--until-breach', ...(values.first ? [] : ['--go-on'])], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
