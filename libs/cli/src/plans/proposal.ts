@@ -65,8 +65,10 @@ function roomText(terminal: Terminal, { aggregate, data }: AskedPlan, state: str
   const lines = warnings.map(({ text }) => paint(terminal, 'yellow', text));
   if (outcome !== 'planned') {
     lines.push(`${aggregate}: ${paint(terminal, 'red', 'no plan')}: ${clause(reason.text)}`);
-    if (capacity !== undefined)
+    if (capacity !== undefined && capacity.now < capacity.wanted)
       lines.push(`${capacity.now} of ${capacity.wanted} fit now, ${capacity.after} after moves.`);
+    else if (capacity !== undefined)
+      lines.push(`${capacity.wanted} are wanted, and there is room for ${capacity.now}.`);
     const stay = Object.entries(refusals).map(([code, n]) => `${count(n, 'VM')}: ${meaningOf(code)}`);
     if (stay.length > 0) lines.push('VMs that may not move now:', ...stay.map((line) => `  ${line}`));
     return `${lines.join('\n')}\n`;
