@@ -79,7 +79,7 @@ function churn(nowMs: number, cycle: number): void {
   }
 }
 
-/** As the executor does it: the destination, then the alternates. True when the VM is where it goes. */
+/** Moves the VM like the executor: to the destination, or to an alternate. True: the move ended there. */
 function carryOut(step: Step, snapshot: Snapshot): boolean {
   for (const host of [step.to, ...step.alternates]) {
     if (cloud.server(step.serverId).host !== step.from) return false;

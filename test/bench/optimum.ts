@@ -228,7 +228,7 @@ function hasOrder(file: ClusterFile, moves: Pairs): boolean {
   return go(moves);
 }
 
-/** Where each VM ends, and which of these are moves. */
+/** The host of each VM at the end, and which of them moved. */
 function endsOf(file: ClusterFile, isOn: (name: string) => boolean) {
   const home = homesOf(file);
   const pairs = home.map((_, v) => [v, file.hosts.findIndex((_, h) => isOn(`x${v}_${h}`))] as const);

@@ -73,7 +73,7 @@ function kronos(file: ClusterFile, options: PlanClusterOptions): Planned {
   return { seconds, moves: plan.moves.length, placement };
 }
 
-/** How two plans compare: Kronos' spread as a part of the peer's, and how many times faster it is. */
+/** Compares two plans: Kronos' spread as a part of the peer's, and the peer's time as a multiple of Kronos'. */
 const versus = (file: ClusterFile, ours: Planned, theirs: Planned) => ({
   seconds: ours.seconds,
   moves: ours.moves,

@@ -107,7 +107,7 @@ function nodesOf({ host_info: hosts, vm_instance: vms }: Cluster) {
   return { nodes, parts };
 }
 
-/** As many more VMs of 16 CPUs as some moves make room for. */
+/** The number of VMs of 16 CPUs that `moves` moves make room for. */
 function room(cluster: Cluster, moves: number) {
   const { nodes, parts } = nodesOf(cluster);
   const input = decideInput({

@@ -83,7 +83,7 @@ for (const kind of smallKinds) {
     }
 }
 
-/** How far above the optimum; where that is 0 only the optimum itself is no excess. */
+/** The share by which a value exceeds the optimum. Above an optimum of 0 it is 1. */
 const excess = (value: number, best: number): number => (best > 1e-9 ? value / best - 1 : value > 1e-6 ? 1 : 0);
 
 function summary(of: readonly Row[], which: 'search' | 'greedy') {

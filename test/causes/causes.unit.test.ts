@@ -18,7 +18,7 @@ type Row = {
   /** A later fault. */
   readonly later?: (site: Site) => void;
   readonly laterMs?: number;
-  /** Until a person looks. */
+  /** The time until a person looks. */
   readonly afterMs?: number;
   /** All is well nevertheless: the line is a note. */
   readonly note?: true;

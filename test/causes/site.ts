@@ -16,7 +16,7 @@ import { Process, trueClock, World } from '../simulation/world.ts';
 const AGGREGATE = 'compute';
 export const HOSTS = ['cmp1', 'cmp2', 'cmp3'];
 const INTERVAL_SECONDS = 60;
-/** Until all services have started and decided. */
+/** By then all services have started and decided. */
 const START_MS = 240_000;
 
 /** Three hosts, each with two VMs of equal load: there is nothing to do. */

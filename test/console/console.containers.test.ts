@@ -229,7 +229,7 @@ describe('the console shows', () => {
   it('a recorded moment while the thumb is dragged, and leaves the thumb where it is held', async () => {
     await open(view());
     const thumb = page.getByRole('slider', { name: 'Recorded cycle' });
-    // Nothing above it grows any more.
+    // The parts above it grow no more.
     await complete();
     await thumb.hover();
     const box = await thumb.boundingBox();

@@ -268,7 +268,7 @@ describe('the console looks as it is kept', () => {
     const last = await page.locator('section[aria-label=Steps] tbody tr').last().boundingBox();
     expect((last?.y ?? 0) + (last?.height ?? 0)).toBeLessThanOrEqual(900);
     expect(await unreadable(page)).toEqual([]);
-    // That check sees a name that is moved below a ribbon, and one on another.
+    // The check finds a name below a ribbon, and a name on another one.
     await page.evaluate(`{
       const [name, other] = document.querySelectorAll('svg.ribbons text.leaves');
       for (const text of [name, other]) text.setAttribute('x', '600');

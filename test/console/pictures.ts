@@ -13,7 +13,7 @@ import type { Browser, BrowserContext, Route } from 'playwright-core';
 import { PNG } from 'pngjs';
 
 const KEPT = fileURLToPath(new URL('pictures', import.meta.url));
-/** Where the pictures that differ are written. */
+/** The directory for pictures that differ. */
 const SEEN = join(cacheDir(process.env), 'console-pictures');
 /** Set: what is seen is kept. */
 const KEEP = process.env.KRONOS_KEEP_PICTURES !== undefined;
@@ -26,7 +26,7 @@ const MOST_DIFFERENT = 0.015;
 /** Difference of colour from which a pixel counts, 0 to 1: as pixelmatch measures it. */
 const LEAST_COLOUR = 0.08;
 
-/** How far a picture is from the kept one. */
+/** The difference between a picture and the kept one. */
 export type Comparison = {
   /** Share of the pixels, 0 to 1; 1 where the sizes differ. */
   readonly different: number;

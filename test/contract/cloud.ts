@@ -18,7 +18,7 @@ export interface CloudUnderTest {
   readonly flavorRef: string;
   /** 4 vCPUs, 8192 MB and 1 GB of disk, which every host takes. */
   readonly largerFlavorRef: string;
-  /** As `flavorRef`, but only the host of the other cell takes it. */
+  /** Like `flavorRef`, but only the host of the other cell takes it. */
   readonly foreignFlavorRef: string;
   /** 2 vCPUs, 4096 MB and no disk. */
   readonly disklessFlavorRef: string;

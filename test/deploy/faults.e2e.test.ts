@@ -240,7 +240,7 @@ describe.skipIf(none !== null)('each alert, by a real fault', () => {
     }
     await fires('KronosRestarts');
   });
-  /** When the planner that Prometheus scraped last has started. */
+  /** The start of the planner that Prometheus scraped last. */
   const startTime = async (): Promise<string | undefined> => {
     const query = encodeURIComponent('process_start_time_seconds{job="kronos-planner"}');
     const answer = await fetch(`${server.url}/api/v1/query?query=${query}`);

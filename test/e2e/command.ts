@@ -6,7 +6,7 @@ import { kronos as kronosHere } from '../../libs/cli/test/world.ts';
 /** The checkout of this file. */
 export const here = fileURLToPath(new URL('../../', import.meta.url));
 
-/** How a command ended, and everything that it wrote. */
+/** The exit status of a command, and everything that it wrote. */
 export type Outcome = { readonly status: number | null; readonly text: string };
 
 /**

@@ -22,7 +22,7 @@ export interface StartOrder {
   readonly options: Partial<TaskOptions>;
   readonly ackWaitMs: number;
   readonly concurrency: number;
-  /** Where to stop once: the stage, and the server of the task. */
+  /** The place to stop once: the stage, and the server of the task. */
   readonly hold: { readonly point: string; readonly serverId: string } | null;
 }
 export type Order = StartOrder | { readonly do: 'stop' };

@@ -100,7 +100,7 @@ const down = (host: string): Promise<unknown> =>
     return services[0]?.state === 'down';
   });
 
-/** Until `kronos status` says it. */
+/** Waits until `kronos status` says it. */
 async function statusSays(words: RegExp, limitMs = LIMIT_MS): Promise<void> {
   let text = '';
   const said = async (): Promise<boolean> => {

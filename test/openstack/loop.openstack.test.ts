@@ -25,7 +25,7 @@ url = ${bedUrls.prometheus}
 staleness_threshold = 30
 ${bedConfig({ natsUrl })}`;
 
-/** Where Nova says each server of the test is. */
+/** The host of each server of the test by Nova. */
 async function placements(): Promise<Map<string, { host: string; status: string }>> {
   const stdout = await bed('api', 'GET', '/servers/detail?all_tenants=1');
   const { servers } = JSON.parse(stdout) as {

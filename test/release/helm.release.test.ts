@@ -78,7 +78,7 @@ describe.skipIf(none !== null)('the chart on a Kubernetes, by the commands of de
   it('from the keys to a plan that moves nothing', async () => {
     const said = transcript(directory);
     await said.typed(prepare, () => bash(prepare));
-    // As strict as Kubernetes can be with pods.
+    // The strictest level that Kubernetes has for pods.
     await bash('kubectl label namespace kronos pod-security.kubernetes.io/enforce=restricted');
     const keys = readFileSync(join(directory, 'keys/nats.env'), 'utf8').trim().split('\n');
     nats = await startNatsServer({

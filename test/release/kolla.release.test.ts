@@ -72,7 +72,7 @@ describe.skipIf(none !== null)(`deploy/kolla, rendered by Kolla-Ansible ${KOLLA}
   beforeAll(async () => {
     const environment = await kolla();
     const share = join(environment, 'share/kolla-ansible');
-    // As README.md says; into a copy, because the cache is for all runs.
+    // The step of README.md, in a copy: all runs share the cache.
     cpSync(join(share, 'ansible'), playbooks, { recursive: true });
     cpSync(join(root, 'deploy/kolla/roles/kronos'), join(playbooks, 'roles/kronos'), {
       recursive: true,

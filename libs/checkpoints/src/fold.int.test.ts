@@ -34,7 +34,7 @@ async function checkpointAt(sequence: number, installationId: string | null = nu
   await writeCheckpoint(log, state, { anchor, by, nowMs: 0, installationId });
 }
 
-/** Where a reader starts, what it says, and the text of the state that it has in the end. */
+/** A reader's start, its messages, and the text of its state at the end. */
 async function read() {
   const skipped: SkippedCheckpoint[] = [];
   let start = -1;

@@ -85,7 +85,7 @@ async function lived(): Promise<string> {
   return installation.id;
 }
 
-/** As a scorer takes one whose clock is ahead; `before` is the newest one that it knows. */
+/** Takes a snapshot like a scorer whose clock is ahead. `before` is the newest one that the scorer knows. */
 async function takeSnapshot(id: string, before: StoredSnapshot | null, aheadMs = 0): Promise<StoredSnapshot> {
   const { mark } = await snapshotMark(log, systemClock)(before);
   const by = { ...ledger, service: 'scorer' as const };

@@ -53,7 +53,7 @@ it('each append is counted by what came of it, and readers go on from its span',
     expect(text).toContain(`kronos_log_appends_total{family="plans",outcome="${outcome}"} 1\n`);
   const appends = exporter.getFinishedSpans().filter((span) => span.name === spans.append);
   expect(appends.map((span) => span.attributes[attributes.outcome])).toEqual(['appended', 'duplicate', 'conflict']);
-  // That another was first is no failure.
+  // A conflict with an earlier append is no failure.
   expect(appends.map((span) => span.status.code)).toEqual(Array(3).fill(SpanStatusCode.UNSET));
   const { traceId, spanId } = appends[0]?.spanContext() ?? {};
   for await (const event of log.replay()) {

@@ -107,7 +107,7 @@ describe('the decorators of production', () => {
   });
 });
 
-/** How each part of the log reaches the server. The compiler asks for each new one. */
+/** The way of each part of the log to the server. The compiler asks for each new part. */
 const ways: { readonly [N in keyof EventLog]: 'append seam' | 'read seam' | 'request' | 'connection' } = {
   server: 'connection',
   provision: 'request',

@@ -48,7 +48,7 @@ describe('a validator accepts what its schema accepts, refuses what it refuses, 
     let [accepted, refused] = [0, 0];
     fc.assert(
       fc.property(arbitraryOf(schema), fc.nat(), change, others, (value, place, how, to) => {
-        // As it came over the wire.
+        // The form that it has on the wire.
         const body = JSON.parse(JSON.stringify(value)) as object;
         expect(compare(type, body), JSON.stringify(schema.safeParse(body).error?.issues)).toBe(true);
         if (compare(type, changed(body, place, how, to))) accepted++;

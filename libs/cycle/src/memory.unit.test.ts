@@ -30,7 +30,7 @@ describe('the rate of former moves', () => {
   });
 });
 
-/** As digests have it. */
+/** The text that digests are made of. */
 const written = (...given: Parameters<typeof toMemory>) => memoryText(toMemory(...given));
 
 describe('the memory of the planner', () => {

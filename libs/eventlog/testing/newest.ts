@@ -13,7 +13,7 @@ export async function clusterServer(): Promise<FoundBinary> {
   return judgeNatsServer(found.version, 3).verdict === 'refuse' ? await findNatsServer('newest') : found;
 }
 
-/** Else the reason that there is none. */
+/** The server, or the reason that there is none. */
 const server = await clusterServer().catch((error: Error) => error.message);
 
 /** Tests on {@link clusterServer}. They are skipped, with the reason, on a machine that has none and cannot fetch or build one. */

@@ -14,7 +14,7 @@ import { fold } from './evolve.ts';
 
 const history = [...randomHistory({ seed: 7, cycles: 60 })];
 const state = fold(history);
-/** As the wire carries it. */
+/** The parts after a way over the wire. */
 const wire = (parts: CheckpointPart[]): CheckpointPart[] => JSON.parse(JSON.stringify(parts));
 const problemOf = (parts: CheckpointPart[]) => {
   const restored = fromParts(parts);

@@ -40,7 +40,7 @@ const renumbered = (events: readonly StoredEvent['event'][]): StoredEvent[] =>
   events.map((event, i) => ({ sequence: i + 1, storedAt: timeOfTest(event), event }));
 const timeOfTest = (event: StoredEvent['event']): number => (event.type === 'unreadable' ? 0 : Date.parse(event.time));
 
-/** When a log was restored. */
+/** The time at which a log was restored, ms since the epoch. */
 const RESTORED_MS = Date.UTC(2031, 0, 1);
 
 describe('the fold', () => {

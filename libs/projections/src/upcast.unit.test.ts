@@ -11,7 +11,7 @@ describe('upcasting', () => {
   });
 
   it('takes an event from version to version up to the newest', () => {
-    // How one is added: contracts keep the schema of the old version beside the new one, and the registry says how the
+    // To add one: contracts keep the schema of the old version beside the new one, and the registry says how the
     // old becomes the new. Here `instance.quarantined` had minutes in version -1, and no comment in version 0.
     const old = (version: number, data: object) =>
       ({ ...testLog().quarantined('vm1'), version, data }) as unknown as LogEvent;

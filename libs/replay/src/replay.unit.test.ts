@@ -13,7 +13,7 @@ import type { WhatIfCycle } from './whatIfRun.ts';
 const hours = (n: number, more = {}): Operation => operate({ seed: 5, cycles: n * 60, commands: 0.1, ...more });
 /** Of three aggregates. */
 const HOURS = 1;
-/** As many are decided by other threads, before the last one. */
+/** The number of decisions that other threads make before the last one. */
 const SOME = 262;
 const day = hours(HOURS);
 const historyOf = (op: Operation, events: readonly StoredEvent[] = op.events) => memoryHistory(events, op.snapshots);

@@ -153,7 +153,7 @@ const planner: Actor = { service: 'planner', instance: 'planner-1', version: '0.
 const executors = ['executor-1', 'executor-2'];
 const people = ['ada@desk', 'grace@desk'];
 
-/** How an attempt fails; absent: before it was started, and for good. */
+/** The failure of an attempt. Default: before its start, and without a retry. */
 type Failing = {
   readonly errorType: string;
   readonly text: string;

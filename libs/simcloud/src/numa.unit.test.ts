@@ -121,7 +121,7 @@ describe('NUMA cells', () => {
     cloud.endResize(cloud.nowMs, callerOf(cloud), cloud.server('v').uuid, 'confirmResize');
     cloud.advance(cloud.nowMs + 600_000);
     expect(free(cloud)).toBe(true);
-    // As a reset of its state leaves it: Placement counts the row for ever, the compute does not.
+    // After a reset of the state Placement counts the row for ever, and the compute does not.
     const reset = waiting();
     expect(() => reset.setServer(reset.nowMs, 'v', { vmState: 'active' })).toThrow('server v waits in VERIFY_RESIZE');
     reset.setServer(reset.nowMs, 'v', { vmState: 'error' });

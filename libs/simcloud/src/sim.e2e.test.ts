@@ -115,7 +115,7 @@ describe('API faults', () => {
       const answer = await fetch(new URL('/_sim/faults', sim.urls.compute));
       return ((await answer.json()) as { api: unknown[] }).api.length === 0;
     };
-    // Else a request that comes later than its end would take the next fault.
+    // Without this wait a later request would take the next fault.
     await expect.poll(taken).toBe(true);
     patience.abort();
     await hanging;

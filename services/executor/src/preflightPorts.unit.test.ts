@@ -26,7 +26,7 @@ const read = (mode: Mode, answer: readonly string[] | Error) => {
   return portKinds(neutron, mode, manualClock(0))('vm', signal);
 };
 
-/** How often a Neutron is asked for ports that ends each call so, once at each of these times, in ms. */
+/** The number of requests for ports, once at each of these times, in ms, to a Neutron that ends each call like this. */
 async function askedAt(mode: Mode, times: readonly number[], end: Neutron['listPortKinds']): Promise<number> {
   const clock = manualClock(0);
   let asked = 0;

@@ -3,7 +3,7 @@ import { server } from '@kronos/openstack/testing';
 import type { CheckOptions } from '../src/preflightRules.ts';
 import type { PreflightVerdict, Task } from '../src/taskFacts.ts';
 
-/** When the sample task was asked for. */
+/** The time at which the sample task was requested, ms since the epoch. */
 export const SAMPLE_MS = Date.parse('2026-03-01T12:00:00.000Z');
 
 /** A task for tests: `vm` from h1 to h2, with h3 and h4 as alternates, for an hour. */

@@ -78,7 +78,7 @@ describe('a decider that notes how long decisions take', () => {
     start();
   });
 
-  /** As a new process. */
+  /** Starts a new process. */
   function start(): void {
     timed = timedDecider(
       {

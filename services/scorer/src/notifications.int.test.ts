@@ -128,7 +128,7 @@ describe('the mode notifications', () => {
     if (found === undefined) throw new Error(`no server on ${host}`);
     return found;
   };
-  /** As if a migration had just ended. */
+  /** Puts a server on another host, like a migration that has just ended. */
   function move(id: string, to: string): void {
     const server = bed.sim.cloud.servers.get(id);
     if (server === undefined) throw new Error(`no server ${id}`);

@@ -363,7 +363,7 @@ describe('clouds of other ages', () => {
     expect(snapshot.servers.every((one) => !('pinnedAvailabilityZone' in one))).toBe(true);
     expect(snapshot.serverGroups).toHaveLength(4);
     expect(snapshot.servers.filter((one) => one.optedOutBy !== null)).toHaveLength(2);
-    // That Placement has no candidates of nested providers: each provider is asked by itself.
+    // Placement has no candidates of nested providers there, so each provider has a request of its own.
     expect(snapshot.hosts.every((one) => one.inventory?.VCPU?.maxUnit === 64 && one.traits !== null)).toBe(true);
     expect(counts['GET placement /resource_providers/{id}/usages']).toBe(12);
   });

@@ -10,7 +10,7 @@ export type Scenario = {
   readonly movesPerDay: number;
   /** GiB per second that each host's link carries, drawn from these. */
   readonly links: readonly number[];
-  /** How much less of a link is free at noon than at midnight, 0..1. */
+  /** The share of a link that is free at midnight and not at noon, 0..1. */
   readonly busyAtNoon: number;
   /** Share of the servers that write memory at up to 80 % of the rate of the link. */
   readonly writers: number;
@@ -37,7 +37,7 @@ export const scenarios: readonly Scenario[] = [
 const MOVES_OF_PLAN = 5;
 /** The time that Nova and the polling take beside the copying, s. */
 const BESIDE = { least: 8, most: 25 };
-/** As often as the executor asks Nova. */
+/** The executor's interval between two requests to Nova, s. */
 const POLL_S = 5;
 
 export type Coverage = {

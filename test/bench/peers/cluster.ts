@@ -73,7 +73,7 @@ export function peerCluster(hosts: number, vms: number, seed: number): ClusterFi
   };
 }
 
-/** Where every VM is, by id. */
+/** The host of every VM, by id. */
 export type Placement = ReadonlyMap<string, string>;
 
 export const placementOf = (file: ClusterFile): Map<string, string> => new Map(file.vms.map((vm) => [vm.id, vm.host]));
@@ -92,5 +92,5 @@ export function spreadOf(file: ClusterFile, at: Placement): number {
   return sum;
 }
 
-/** How many hosts hold no VM. */
+/** The number of hosts without a VM. */
 export const emptyHosts = (file: ClusterFile, at: Placement): number => file.hosts.length - new Set(at.values()).size;

@@ -23,7 +23,7 @@ export type Outcome = {
   readonly takenBack: number;
   /** Cycles in which a policy was above its threshold, without the noise of the measurement. */
   readonly above: number;
-  /** When each of these moves ended, ms since {@link START_MS}. */
+  /** The time at which each of these moves ended, ms since {@link START_MS}. */
   readonly movedAt: readonly number[];
   /** Cycles in which the forecast left a plan out. */
   readonly waits: number;
@@ -60,7 +60,7 @@ const HOST_MB = 1024 * 768;
 /** A migration takes this, and this for each GiB: a link that carries 100 MiB/s. */
 const MOVE = { fixedMs: 20_000, perGibMs: 10_000 };
 const MOST_AT_ONCE = 4;
-/** As the scorer asks for them. */
+/** The history that the scorer requests. */
 const STEP_MS = 300_000;
 const POINTS = 13;
 const DAYS_BACK = 14;
@@ -293,7 +293,7 @@ class Run {
   }
 }
 
-/** When each step runs: after those that it depends on, one from a host at a time, a few at once. */
+/** Schedules the steps: each after those that it depends on, one from a host at a time, a few at once. */
 function schedule(steps: readonly Step[], releasedMs: number): Flight[] {
   const ends = new Map<string, number>();
   const free = new Map<string, number>();

@@ -20,7 +20,7 @@ export type BenchVm = {
   readonly cpu: number;
   readonly memory: number;
   readonly ramMb: number;
-  /** How much earlier or later than its family it is, in hours; of a job the hour of the day at which it starts. */
+  /** The shift against its family, in hours; of a job the hour of the day at which it starts. */
   readonly phaseHours: number;
   /** A job's length in minutes, its load as a multiple of the mean, and its weekday (0: Sunday); null: every day. */
   readonly job: { readonly minutes: number; readonly times: number; readonly weekday: number | null } | null;
@@ -141,7 +141,7 @@ export class World {
     }
   }
 
-  /** How much later than usual the VM's job starts on a day, in hours. */
+  /** The delay of the VM's job on a day, in hours. */
   #late({ id }: BenchVm, day: number): number {
     const { lateHours } = this.#scenario;
     return lateHours === undefined ? 0 : lateHours * drawn(this.#seed, day, Number(id.slice(0, 8)))();

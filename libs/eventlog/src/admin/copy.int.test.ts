@@ -24,7 +24,7 @@ const raw = (sequence: number, id = `id-${sequence}`, body = `{"n":${sequence}}`
   headers: { 'Nats-Msg-Id': id, traceparent: `00-${sequence}`, 'ce-type': 'x' },
   data: new TextEncoder().encode(body),
 });
-/** As it is stored again: with the timestamp that it had. */
+/** The event of the copy: it keeps the timestamp of the first store. */
 const restored = (event: RawEvent): RawEvent => ({
   ...event,
   headers: { ...event.headers, 'Kronos-Stored-At': new Date(event.storedAt).toISOString() },

@@ -41,7 +41,7 @@ async function allowed(server: NatsServer, user: string, acts: readonly Act[]): 
   return new Set(acts.filter((act) => !refused.includes(said(act))));
 }
 
-/** As nats-server matches a subject with a permission. */
+/** Matches a subject with a permission like nats-server. */
 function matches(pattern: string, subject: string): boolean {
   const [wanted, given] = [pattern.split('.'), subject.split('.')];
   return wanted.at(-1) === '>'

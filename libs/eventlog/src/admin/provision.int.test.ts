@@ -199,7 +199,7 @@ onEachServer('provisioning', { concurrent: false }, (bench) => {
     const jetstream = 'sync_interval: always';
     const { syncInterval } = (await bench.connect(await bench.server())).server.capabilities;
     if (syncInterval) {
-      // Where its operator sees it; no client of an account does.
+      // The operator of the server sees it there. No client of an account sees it.
       const log = (await bench.server({ jetstream, config: 'http: "127.0.0.1:-1"' })).logText();
       const [, port] = /http monitor on 127\.0\.0\.1:(\d+)/.exec(log) ?? [];
       const { config } = (await (await fetch(`http://127.0.0.1:${port}/jsz`)).json()) as { config: unknown };

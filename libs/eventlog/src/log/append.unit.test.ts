@@ -115,7 +115,7 @@ const LOG = 'KRONOS_LOG';
 const SUBJECT = 'kronos.controls.gpu';
 const LONG_MS = 30_000;
 
-/** When the link asked on a subject. */
+/** The times of the link's requests on a subject. */
 const times = (bench: Bench, subject = SUBJECT): number[] =>
   bench.asked.filter((one) => one.subject === subject).map(({ atMs }) => atMs);
 

@@ -212,7 +212,7 @@ onEachServer('views', { concurrent: true, olderAtNight: true }, (bench) => {
     ]);
     expect(view.healthy().ok).toBe(true);
     expect((await all(log.replay())).map(({ traceparent }) => traceparent)).toHaveLength(last);
-    // Nobody asked for the subject that is no aggregate's.
+    // The tail does not read the subject that belongs to no aggregate.
     expect((await tail).map(({ problem }) => problem === undefined)).toEqual([
       ...Array(HOSTILE.length).fill(false),
       true,

@@ -66,7 +66,7 @@ const seen = () =>
     ({ task, deliveries, atMs }) =>
       `${'unreadable' in task ? 'unreadable' : task.data.planId}/${deliveries} at ${atMs}`,
   );
-/** When the durable of an aggregate was asked for a task. */
+/** The times of requests for a task to the durable of an aggregate. */
 const pulls = (aggregate = 'gpu') =>
   bench.asked.filter(({ subject }) => subject === `${NEXT}${taskConsumerName(aggregate)}`).map(({ atMs }) => atMs);
 const end = async (index: number, outcome: TaskOutcome) => {
@@ -197,7 +197,7 @@ describe('the slots of a worker', () => {
     work({ concurrency: 2 });
     await bench.pass(5_000);
     expect([seen(), worker?.held]).toEqual([['gpu-1/1 at 0', 'gpu-2/1 at 0'], 2]);
-    // Nothing is asked for while there is no room.
+    // There is no request while there is no room.
     expect(pulls()).toEqual([0, 0]);
     await end(0, { kind: 'done' });
     expect([seen().slice(2), worker?.held]).toEqual([['gpu-3/1 at 5000'], 2]);

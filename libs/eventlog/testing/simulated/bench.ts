@@ -9,7 +9,7 @@ import { SimulatedServer } from './server.ts';
 /** A message that asked for an answer. */
 type Asked = {
   readonly subject: string;
-  /** When it was sent, ms since the link was opened. */
+  /** The time at which it was sent, ms since the link was opened. */
   readonly atMs: number;
   /** Messages with the same number were sent together. */
   readonly turn: number;

@@ -260,7 +260,7 @@ export class SimulatedConnection {
     this.#statuses.end();
   }
 
-  /** As the library takes it. */
+  /** This connection with the type that the library takes. */
   get nats(): NatsConnection {
     return this as unknown as NatsConnection;
   }

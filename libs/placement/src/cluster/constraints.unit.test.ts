@@ -134,7 +134,7 @@ describe('the room on a host', () => {
 
 describe('every small group', () => {
   const hosts = ['a', 'b', 'c'];
-  /** Where up to three other members are. */
+  /** The hosts of up to three other members. */
   const places = [1, 2, 3].flatMap((count) =>
     Array.from({ length: hosts.length ** count }, (_, one) =>
       Array.from({ length: count }, (_, i) => hosts[Math.floor(one / hosts.length ** i) % hosts.length] ?? ''),

@@ -32,7 +32,7 @@ const snapshot: Snapshot = snapshotOf({
 });
 const state = aggregateState(initialLogState(), 'gpu');
 const options = { ...defaultEngineOptions, cooldownSeconds: 0, searchWorkLimit: 100_000 };
-/** As the page has it: through JSON. */
+/** The input that the page has: it came as JSON. */
 const input = JSON.parse(JSON.stringify(decideInput(state, snapshot, options)));
 const asked = (text: string, gated = false) => changesIn(new URLSearchParams(text), input, gated);
 const decided = (text: string) => core.decide(changedInput(input, asked(text), core.score));

@@ -68,7 +68,7 @@ describe('a run on the stand-in', () => {
         }
       });
 
-  // Where little memory is free, hardly a VM can go home whose room another one took.
+  // With little free memory, a VM can hardly go home after another one took its room.
   it.each([
     ['long', 10, 2048],
     ['fromBest', 3, 1024],
