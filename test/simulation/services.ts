@@ -58,6 +58,7 @@ function slowDecider({ config: { engine }, decideIntervals = 0 }: Site, { clock 
   const closed = Promise.withResolvers<never>();
   closed.promise.catch(() => undefined);
   return {
+    proposal: decideHere.proposal,
     close: async () => closed.reject(new Error('the decider was closed')),
     async cycle(input, begun) {
       const cycle = await decideHere.cycle(input, begun);

@@ -1,18 +1,21 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
-import type { Decision } from '@kronos/contracts';
-import type { DecideInput } from '@kronos/placement';
+import type { Decision, ProposalDecision } from '@kronos/contracts';
 import { type Cycle, type CycleInput, cycleOf, runCycle } from './cycle.ts';
+import type { DeciderOrder } from './deciderOrders.ts';
 import { decideInput } from './memory.ts';
 import { orderThread } from './orderThread.ts';
+import { type Proposal, type ProposalInput, proposalAsked, proposalOf, runProposal } from './proposals.ts';
 
-/** Decides cycles, without holding up the event loop of its caller where it has threads. */
+/** Decides cycles and people's requests for plans, without holding up the event loop of its caller where it has threads. */
 export type Decider = {
   /**
    * @param begun called when the decision begins: the cycles before it are decided
    * @throws what {@link runCycle} throws, as an `Error` with its message; and when the thread ends, which takes its open cycles with it
    */
   readonly cycle: (input: CycleInput, begun?: () => void) => Promise<Cycle>;
+  /** @throws what {@link runProposal} throws, likewise */
+  readonly proposal: (input: ProposalInput) => Promise<Proposal>;
   /** Ends the decisions under way on a thread: they are rejected. */
   readonly close: () => Promise<void>;
 };
@@ -32,11 +35,12 @@ export const decideHere: Decider = {
     begun?.();
     return runCycle(input);
   },
+  proposal: async (input) => runProposal(input),
   close: async () => undefined,
 };
 
 /**
- * Decides cycles one after the other in a thread of its own, which starts with the first of them, and searches on several.
+ * Decides one after the other in a thread of its own, which starts with the first of them, and searches on several.
  *
  * @param asked `[engine] search_threads`: threads that search, the deciding one among them. 0: as many as there are cores. 1: there is no
  *   thread, everything happens on that of the caller
@@ -45,7 +49,7 @@ export const decideHere: Decider = {
 export function decider(asked: number, worth = WORTH): Decider {
   if (asked === 1) return decideHere;
   const threads = asked || defaultSearchThreads();
-  const thread = orderThread<DecideInput, Decision>({
+  const thread = orderThread<DeciderOrder, Decision | ProposalDecision>({
     start() {
       const worker = new Worker(new URL('./deciderThread.ts', import.meta.url), { workerData: { threads } });
       // A planner that stops does not wait for it.
@@ -59,7 +63,16 @@ export function decider(asked: number, worth = WORTH): Decider {
       if (input.snapshot.servers.length < worth) return decideHere.cycle(input, begun);
       // The folded state stays with the caller: only the memory about the snapshot is sent.
       const asked = decideInput(input.state, input.snapshot, input.options);
-      return cycleOf(input, asked, await thread.ask(asked, begun));
+      const decision = await thread.ask({ kind: 'cycle', input: asked }, begun);
+      return cycleOf(input, asked, decision as Decision);
+    },
+    async proposal(input) {
+      const { request, refusal } = input;
+      const others = request.kind === 'cells' ? request.snapshot.cells.others : [];
+      const servers = [request.snapshot, ...others].reduce((sum, one) => sum + one.servers.length, 0);
+      if (refusal !== null || servers < worth) return decideHere.proposal(input);
+      const asked = proposalAsked(input);
+      return proposalOf(input, asked, (await thread.ask(asked)) as ProposalDecision);
     },
     close: thread.close,
   };

@@ -14,8 +14,9 @@ import {
   type Reason,
   type Snapshot,
 } from '@kronos/contracts';
-import { decideCapacity, decideCells, memoryText, proposalDecision } from '@kronos/placement';
+import { memoryText, proposalDecision } from '@kronos/placement';
 import { type AggregateState, recordedOptions, startable } from '@kronos/projections';
+import { decideProposal, type ProposalAsked } from './deciderOrders.ts';
 import { digest } from './digest.ts';
 import { decideInput } from './memory.ts';
 
@@ -42,7 +43,7 @@ export function planRequest(snapshot: Snapshot): PlanRequest | null {
   return { kind: 'capacity', commandId, planId, snapshot: { ...snapshot, capacity } };
 }
 
-type ProposalInput = {
+export type ProposalInput = {
   readonly request: PlanRequest;
   /** The log up to the decision's `basis`, by aggregate. */
   readonly stateOf: (aggregate: string) => AggregateState;
@@ -52,36 +53,48 @@ type ProposalInput = {
   readonly refusal: Reason | null;
 };
 
-type Proposal = {
+export type Proposal = {
   readonly decision: ProposalDecision;
   /** Of all that it was made of but the snapshot, whose digest is that of its stored bytes. */
   readonly digests: Omit<PlanProposed['data']['digests'], 'snapshot'>;
 };
 
-/** Decides a request for a plan. The same input gives the same bytes, in the planner and in a replay. */
-export function runProposal({ request, stateOf, options, refusal }: ProposalInput): Proposal {
+/** The request with the memory about its snapshots: the folded state stays with the caller. */
+export function proposalAsked({ request, stateOf, options }: Omit<ProposalInput, 'refusal'>): ProposalAsked {
   const { planId, snapshot } = request;
   const input = { planId, ...decideInput(stateOf(snapshot.aggregate), snapshot, options) };
+  if (request.kind === 'capacity') return { kind: 'capacity', input: { ...input, snapshot: request.snapshot } };
   const others = Object.fromEntries(
-    (request.kind === 'cells' ? request.snapshot.cells.others : []).map((other) => {
+    request.snapshot.cells.others.map((other) => {
       const { memory, options } = decideInput(stateOf(other.aggregate), other);
       return [other.aggregate, { memory, options }];
     }),
   );
-  const decide = (): ProposalDecision =>
-    request.kind === 'cells'
-      ? decideCells({ ...input, snapshot: request.snapshot, others })
-      : decideCapacity({ ...input, snapshot: request.snapshot });
-  const decision = refusal === null ? decide() : proposalDecision('gated', refusal);
-  const each = Object.entries(others);
+  return { kind: 'cells', input: { ...input, snapshot: request.snapshot, others } };
+}
+
+/** The proposal with a decision on this, wherever it was made. */
+export function proposalOf(
+  { stateOf, options }: Pick<ProposalInput, 'stateOf' | 'options'>,
+  asked: ProposalAsked,
+  decision: ProposalDecision,
+): Proposal {
+  const each = asked.kind === 'cells' ? Object.entries(asked.input.others) : [];
   return {
     decision,
     digests: {
-      state: digest([memoryText(input.memory), ...each.map(([name, of]) => [name, memoryText(of.memory)])]),
+      state: digest([memoryText(asked.input.memory), ...each.map(([name, of]) => [name, memoryText(of.memory)])]),
       options: digest([options, ...each.map(([name]) => [name, recordedOptions(stateOf(name))])]),
       decision: digest(decision),
     },
   };
+}
+
+/** Decides a request for a plan. The same input gives the same bytes, in the planner and in a replay. */
+export function runProposal(input: ProposalInput): Proposal {
+  const asked = proposalAsked(input);
+  const { refusal } = input;
+  return proposalOf(input, asked, refusal === null ? decideProposal(asked) : proposalDecision('gated', refusal));
 }
 
 /**

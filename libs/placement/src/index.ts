@@ -1,6 +1,6 @@
 export { type Fit, fit, type Headroom, headroom, shapesOf } from './capacity/capacity.ts';
-export { decideCapacity } from './capacity/decideCapacity.ts';
-export { decideCells } from './cells/decideCells.ts';
+export { type DecideCapacityInput, decideCapacity } from './capacity/decideCapacity.ts';
+export { type DecideCellsInput, decideCells } from './cells/decideCells.ts';
 export type { Cluster } from './cluster/cluster.ts';
 export { checkMove } from './cluster/constraints.ts';
 export { type DecideInput, decide } from './decide.ts';

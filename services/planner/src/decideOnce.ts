@@ -18,7 +18,6 @@ import {
   MAX_EVENT_BYTES,
   type PlanRequest,
   proposedEvent,
-  runProposal,
   withoutDetails,
   withoutRefused,
 } from '@kronos/cycle';
@@ -134,12 +133,12 @@ export class Decisions {
     delivered: DeliveredSnapshot,
     { request, refusal }: { readonly request: PlanRequest; readonly refusal: Reason | null },
   ): Promise<void> {
-    const { clock } = this.#deps;
+    const { clock, decider } = this.#deps;
     const { aggregate, data } = delivered.message;
     const { options } = this.#own.of(aggregate);
     const stateOf = (name: string): AggregateState => aggregateState(state, name);
     const startedMs = clock.monotonic();
-    const { decision, digests } = runProposal({ request, stateOf, options, refusal });
+    const { decision, digests } = await decider.proposal({ request, stateOf, options, refusal });
     const decideMs = clock.monotonic() - startedMs;
     const { kept, details } = await this.#shorten(request.snapshot.id, decision, withoutRefused);
     const event = proposedEvent(kept, {

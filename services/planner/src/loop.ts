@@ -84,13 +84,22 @@ async function attend(
 }
 
 /** Begins with no decision once the planner has stopped. */
-const decidesUntil = (stopped: () => boolean, decider: Decider): Decider => ({
-  cycle: async (input, begun) => {
+function decidesUntil(stopped: () => boolean, decider: Decider): Decider {
+  const begin = (): void => {
     if (stopped()) throw new Error('the planner has stopped');
-    return decider.cycle(input, begun);
-  },
-  close: decider.close,
-});
+  };
+  return {
+    async cycle(input, begun) {
+      begin();
+      return decider.cycle(input, begun);
+    },
+    async proposal(input) {
+      begin();
+      return decider.proposal(input);
+    },
+    close: decider.close,
+  };
+}
 
 type OfAggregate = { readonly aggregate: string; readonly delivered: Delivered<SnapshotTaken> };
 

@@ -427,6 +427,7 @@ describe('planners on a real nats-server', () => {
         begun.resolve();
         return work.promise;
       },
+      proposal: decideHere.proposal,
       close: async () => work.reject(new Error("the planner's thread ended")),
     };
     const stopped = await planner('p1');
