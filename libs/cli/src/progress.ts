@@ -57,3 +57,31 @@ export function progressBar(terminal: Terminal, what: string, now: () => number)
     },
   };
 }
+
+/** A wait for somebody else, of which nothing is known but how long it has lasted. */
+type Wait = { readonly what: string; readonly atMostMs: number; readonly tickMs?: number };
+
+/** Shows on a terminal that a person watches what the command waits for, until it has come; nothing anywhere else. */
+export async function whileWaiting<T>(
+  { terminal, now }: { readonly terminal: Terminal; readonly now: () => number },
+  { what, atMostMs, tickMs = 1000 }: Wait,
+  come: Promise<T>,
+): Promise<T> {
+  if (!terminal.live) return await come;
+  const startedMs = now();
+  let drawn = false;
+  const clear = (): void => {
+    if (drawn) terminal.steer('err', '\r\u001b[2K');
+  };
+  const tick = setInterval(() => {
+    clear();
+    drawn = true;
+    terminal.err(`waiting for ${what}: ${span(now() - startedMs)} of at most ${span(atMostMs)}`);
+  }, tickMs);
+  try {
+    return await come;
+  } finally {
+    clearInterval(tick);
+    clear();
+  }
+}

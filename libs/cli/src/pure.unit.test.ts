@@ -8,7 +8,7 @@ import { UsageError } from './errors.ts';
 import type { OutputOption } from './grammar/shared.ts';
 import { figure } from './numbers.ts';
 import { answer, answerStream } from './output.ts';
-import { progressBar } from './progress.ts';
+import { progressBar, whileWaiting } from './progress.ts';
 import { chooseAddresses, chooseAggregates, filterAggregates } from './scope.ts';
 import type { Shell } from './shell.ts';
 import { renderStatus } from './status/render.ts';
@@ -83,6 +83,29 @@ const terminal = (columns: number, live = true): Terminal => ({
   colour: false,
   columns,
   live,
+});
+
+describe('a wait', () => {
+  it('is shown with its length while it lasts, and wiped off at its end', async () => {
+    const screen: string[] = [];
+    let come: (answer: string) => void = () => {};
+    const answer = new Promise<string>((resolve) => {
+      come = resolve;
+    });
+    const err = (text: string): void => {
+      screen.push(text);
+      come('the answer');
+    };
+    const shell = { terminal: { ...terminal(80, true), err, steer: () => void screen.push('') }, now: () => 7000 };
+    expect(await whileWaiting(shell, { what: '2 decisions', atMostMs: 60_000, tickMs: 1 }, answer)).toBe('the answer');
+    expect(screen).toContain('waiting for 2 decisions: 0 s of at most 1 min');
+    expect(screen.at(-1)).toBe('');
+  });
+  it('shows nothing when nobody watches', async () => {
+    const none = () => expect.unreachable();
+    const shell = { terminal: { ...terminal(80, false), err: none, steer: none }, now: none };
+    expect(await whileWaiting(shell, { what: 'x', atMostMs: 1, tickMs: 1 }, Promise.resolve(7))).toBe(7);
+  });
 });
 
 describe('a progress bar', () => {

@@ -234,6 +234,7 @@ describe('seeing', () => {
   it('plan show of a plan that is not there', () => golden('plan show nope'));
   it('tap', () => golden('tap plans results controls --since all --end', 'tap'));
   it('tap, filtered', () => golden('tap --since all --end --type failed', 'tap-failed'));
+  it('tap of a type that there is not', () => golden('tap results --since all --end --type faild', 'tap-no-type'));
   it('tap of one VM', () => golden(`tap --since all --end --vm ${anyPlan().steps[0]?.serverName}`, 'tap-vm'));
   it('tap says that there is nothing, and since when', async () => {
     await golden('tap alarms --since 1h --end', 'tap-alarms');

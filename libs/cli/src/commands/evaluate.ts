@@ -14,6 +14,7 @@ import { collect } from '@kronos/replay';
 import { figure } from '../numbers.ts';
 import { withSession } from '../open.ts';
 import { answer } from '../output.ts';
+import { whileWaiting } from '../progress.ts';
 import { chooseAddresses } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { paint, type Terminal } from '../terminal.ts';
@@ -45,11 +46,15 @@ export async function requestEvaluation(shell: Shell, options: EvaluateOptions):
     );
     const [first] = asked;
     const since = first === undefined ? 'new' : askedSince(first);
-    const decided = await collect(
-      session.log.tail({ families: ['plans', 'snapshots'], aggregates: [...ids.values()], since }),
-      answerTo(ids),
-      ids.size,
-      AbortSignal.timeout(waitMs),
+    const decided = await whileWaiting(
+      shell,
+      { what: count(ids.size, 'decision'), atMostMs: waitMs },
+      collect(
+        session.log.tail({ families: ['plans', 'snapshots'], aggregates: [...ids.values()], since }),
+        answerTo(ids),
+        ids.size,
+        AbortSignal.timeout(waitMs),
+      ),
     );
     const decisions = decided.map((event) => event.data);
     await answer(shell, options, { ...(asked.length === 1 ? asked[0] : { asked }), decisions }, (terminal) =>

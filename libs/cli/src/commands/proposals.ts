@@ -5,6 +5,7 @@ import type { OperatorOptions } from '../grammar/shared.ts';
 import type { OpenLog } from '../open.ts';
 import { answer } from '../output.ts';
 import { type AskedPlan, proposalText, RELEASES } from '../plans/proposal.ts';
+import { whileWaiting } from '../progress.ts';
 import type { Shell } from '../shell.ts';
 import type { Terminal } from '../terminal.ts';
 import { give } from './give.ts';
@@ -26,11 +27,15 @@ export async function askForPlan(
 ): Promise<void> {
   const since = (await session.log.lastSequence(streamNames.log)) + 1;
   const told = await give(shell, session, options, (_, asking) => ask(asking));
-  const [proposed] = await collect(
-    session.log.tail({ families: ['plans'], aggregates: [aggregate], since }),
-    (message) => (message.type === 'plan.proposed' && message.data.commandId === told.commandId ? message : null),
-    1,
-    AbortSignal.timeout(waitMs),
+  const [proposed] = await whileWaiting(
+    shell,
+    { what: 'the plan', atMostMs: waitMs },
+    collect(
+      session.log.tail({ families: ['plans'], aggregates: [aggregate], since }),
+      (message) => (message.type === 'plan.proposed' && message.data.commandId === told.commandId ? message : null),
+      1,
+      AbortSignal.timeout(waitMs),
+    ),
   );
   if (proposed === undefined) {
     await tellLate(shell, session, { what: 'plan', asked: told, aggregates: [aggregate], waitMs });

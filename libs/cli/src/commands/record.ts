@@ -6,7 +6,7 @@ import { UsageError } from '../errors.ts';
 import type { AggregateOption, OperatorOptions } from '../grammar/shared.ts';
 import { type OpenLog, withSession } from '../open.ts';
 import { answer } from '../output.ts';
-import { progressBar } from '../progress.ts';
+import { progressBar, whileWaiting } from '../progress.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { parseDuration, partOfRange } from '../times.ts';
@@ -58,12 +58,16 @@ async function takeNow(
     control('evaluation.requested', address, { purpose: 'record' }, asking),
   );
   const wanted = new Map(aggregates.map((name) => [commandSnapshotId(name, told.commandId), name]));
-  const ids = await collect(
-    session.log.tail({ families: ['snapshots'], aggregates, since }),
-    (message) =>
-      message.type === 'snapshot.taken' && wanted.has(message.data.snapshotId) ? message.data.snapshotId : null,
-    wanted.size,
-    AbortSignal.timeout(waitMs),
+  const ids = await whileWaiting(
+    shell,
+    { what: count(wanted.size, 'snapshot'), atMostMs: waitMs },
+    collect(
+      session.log.tail({ families: ['snapshots'], aggregates, since }),
+      (message) =>
+        message.type === 'snapshot.taken' && wanted.has(message.data.snapshotId) ? message.data.snapshotId : null,
+      wanted.size,
+      AbortSignal.timeout(waitMs),
+    ),
   );
   const late = [...wanted].filter(([id]) => !ids.includes(id)).map(([, name]) => name);
   if (late.length > 0) await tellLate(shell, session, { what: 'snapshot', asked: told, aggregates: late, waitMs });

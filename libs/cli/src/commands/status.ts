@@ -3,6 +3,7 @@ import { type Facts, statusOf, unreadableFacts } from '@kronos/status';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { configOf, withSession } from '../open.ts';
 import { answer } from '../output.ts';
+import { whileWaiting } from '../progress.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { readFacts } from '../status/facts.ts';
@@ -16,16 +17,25 @@ const LOOK_AGAIN_MS = 1000;
 
 /** kronos status. */
 export async function status(shell: Shell, options: StatusOptions): Promise<void> {
-  const untilMs = performance.now() + parseDuration('--wait', options.wait);
-  let { facts, place } = await look(shell, options);
-  let found = statusOf(facts);
-  while (!found.well && performance.now() < untilMs) {
-    await delay(LOOK_AGAIN_MS);
-    ({ facts, place } = await look(shell, options));
-    found = statusOf(facts);
-  }
+  const atMostMs = parseDuration('--wait', options.wait);
+  const { place, found } = await whileWaiting(
+    shell,
+    { what: 'everything to work', atMostMs },
+    lookUntil(shell, options, atMostMs),
+  );
   await answer(shell, options, { ...place, ...found }, (terminal) => renderStatus(terminal, found, place));
   if (!found.well) process.exitCode = 1;
+}
+
+/** Looks again until all is well, for at most so long. */
+async function lookUntil(shell: Shell, options: StatusOptions, atMostMs: number) {
+  const untilMs = performance.now() + atMostMs;
+  for (;;) {
+    const { facts, place } = await look(shell, options);
+    const found = statusOf(facts);
+    if (found.well || performance.now() >= untilMs) return { place, found };
+    await delay(LOOK_AGAIN_MS);
+  }
 }
 
 /** The facts; also when the event log cannot be read, which is one of them. */

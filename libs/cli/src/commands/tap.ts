@@ -1,4 +1,4 @@
-import { ALL, type Family, families, type Message } from '@kronos/contracts';
+import { ALL, type Family, families, type Message, messagesByFamily } from '@kronos/contracts';
 import type { Delivered } from '@kronos/eventlog';
 import { UsageError } from '../errors.ts';
 import { DEFAULT_FAMILIES } from '../families.ts';
@@ -24,6 +24,7 @@ export type TapOptions = ConfigOption &
 /** kronos tap. */
 export async function tap(shell: Shell, wanted: readonly string[], options: TapOptions): Promise<void> {
   const chosen = wanted.length === 0 ? DEFAULT_FAMILIES : wanted.map(familyOfText);
+  checkTypes(chosen, options.type ?? []);
   const since =
     options.since === undefined
       ? 'new'
@@ -82,6 +83,17 @@ function familyOfText(text: string): Family {
   const found = families.find((family) => family === name || family === `${name}s`);
   if (found !== undefined) return found;
   throw new UsageError(`no message family is named ${JSON.stringify(text)}`, `There are: ${families.join(', ')}.`);
+}
+
+/** @throws UsageError for a text that no type of these messages contains: nothing would ever match it */
+function checkTypes(chosen: readonly Family[], parts: readonly string[]): void {
+  const types = chosen.flatMap((family) => messagesByFamily[family].map(({ shape }) => shape.type.value));
+  const unknown = parts.find((part) => !types.some((type) => type.includes(part)));
+  if (unknown === undefined) return;
+  throw new UsageError(
+    `--type ${unknown}: no message of ${chosen.join(', ')} has such a type`,
+    `There are: ${[...new Set(types)].join(', ')}.`,
+  );
 }
 
 /** Plans and tasks name the servers that results only have the uuids of. */

@@ -68,7 +68,7 @@ export function planText(terminal: Terminal, explained: Explained): string {
       { head: 'why', flex: true, below: true },
     ],
     rows,
-  )}${explanation === null ? '' : 'Figures of hosts: before and after the whole plan.\n'}${measured ? '' : `Times are ${ASSUMED_PACE}.\n`}${ended}${lessWork(explained)}${assumedNote(explanation?.cycle().assumed ?? 0)}${troublesOf(decision)}${refusals(decision.refusals)}`;
+  )}${explanation === null ? '' : 'Figures of hosts: before and after the whole plan. Gain: how much higher the imbalance after the plan would be without the move.\n'}${measured ? '' : `Times are ${ASSUMED_PACE}.\n`}${ended}${lessWork(explained)}${assumedNote(explanation?.cycle().assumed ?? 0)}${troublesOf(decision)}${refusals(decision.refusals)}`;
 }
 
 /** Compares the values of the hosts after the moves with the predicted ones. */
