@@ -4,8 +4,9 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import { pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
 import { HttpListenError } from './errors.ts';
-import { beginEvents, type HttpLimits, HttpServer, sendJson, sendTagged } from './http.ts';
+import { type HttpLimits, HttpServer } from './http.ts';
 import { createMetrics } from './metrics.ts';
+import { beginEvents, sendJson, sendTagged } from './replies.ts';
 
 const open: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
