@@ -11,7 +11,8 @@ import { atLeast, capabilitiesOf, judgeNatsServer } from './wire/capabilities.ts
 import { definitionDifferences, taskConsumerName } from './wire/definitions.ts';
 import * as errors from './wire/errors.ts';
 import { cloudEvent, headerValue } from './wire/headers.ts';
-import { hostPort, inboxPrefixOf, plainText } from './wire/link.ts';
+import { hostPort, inboxPrefixOf } from './wire/link.ts';
+import { plainText } from './wire/trouble.ts';
 
 describe('capabilities', () => {
   test('versions compare by their numbers, and text that is no version has nothing', () => {

@@ -25,7 +25,8 @@ import {
   taskConsumerName,
 } from '../wire/definitions.ts';
 import { NotProvisioned, PayloadTooSmall, ProvisionRefused, ServerTooOld, StreamUnavailable } from '../wire/errors.ts';
-import { isNotFound, type Link, plainText } from '../wire/link.ts';
+import type { Link } from '../wire/link.ts';
+import { isNotFound, plainText } from '../wire/trouble.ts';
 import type { Need, ProvisionOptions, ProvisionReport } from '../wire/types.ts';
 
 type StreamWanted = { readonly what: string; readonly config: Partial<StreamConfig> & { readonly name: string } };

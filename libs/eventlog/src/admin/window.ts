@@ -2,7 +2,8 @@ import type { MsgHdrs } from '@nats-io/transport-node';
 import { type AppendAttempt, idOf, readPubAck, unsureAfter } from '../log/append.ts';
 import { streamInfo } from '../log/view.ts';
 import { AppendRefused, AppendUnknown, Closed, LogFull, StreamUnavailable } from '../wire/errors.ts';
-import { type Link, troubleOf } from '../wire/link.ts';
+import type { Link } from '../wire/link.ts';
+import { troubleOf } from '../wire/trouble.ts';
 
 const WINDOW = 1024;
 /** After trouble: a message that does not follow the one before it makes all behind it fail. */

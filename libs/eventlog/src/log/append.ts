@@ -22,7 +22,8 @@ import {
   StreamUnavailable,
 } from '../wire/errors.ts';
 import { headersOf, headersSafely } from '../wire/headers.ts';
-import { type Link, NO_ANSWER, plainText, type Trouble, troubleOf } from '../wire/link.ts';
+import type { Link } from '../wire/link.ts';
+import { NO_ANSWER, plainText, type Trouble, troubleOf } from '../wire/trouble.ts';
 import type { Appended, AppendOptions } from '../wire/types.ts';
 
 export const MSG_ID = 'Nats-Msg-Id';

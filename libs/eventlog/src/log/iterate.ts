@@ -12,7 +12,8 @@ import {
 import type { MsgRequest, StoredMsg } from '@nats-io/jetstream';
 import { Closed, StreamUnavailable } from '../wire/errors.ts';
 import { headersSafely, originalStamp, traceparentOf } from '../wire/headers.ts';
-import { type Link, plainText } from '../wire/link.ts';
+import type { Link } from '../wire/link.ts';
+import { plainText } from '../wire/trouble.ts';
 import type { Delivered, ReplayedEvent, TailOptions } from '../wire/types.ts';
 import type { Wire } from '../wire/wire.ts';
 import { Channel } from './channel.ts';

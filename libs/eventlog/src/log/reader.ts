@@ -4,7 +4,8 @@ import { type Msg, type MsgHdrs, nanos, type Subscription } from '@nats-io/trans
 import { backoffMs } from '../wire/deadline.ts';
 import { LogGap, NotProvisioned, StreamUnavailable } from '../wire/errors.ts';
 import { headersSafely } from '../wire/headers.ts';
-import { isNotFound, type Link, plainText, troubleOf } from '../wire/link.ts';
+import type { Link } from '../wire/link.ts';
+import { isNotFound, plainText, troubleOf } from '../wire/trouble.ts';
 import type { StreamHealth } from '../wire/types.ts';
 
 /** Messages asked for at once, and the bytes at which the server ends such a request: its buffer per client is limited. */

@@ -2,7 +2,8 @@ import { logEventOf, type MessagePlace, parseSubject, type StoredEvent, streamNa
 import type { StreamInfo } from '@nats-io/jetstream';
 import { Closed, LogGap, StreamUnavailable } from '../wire/errors.ts';
 import { originalStamp } from '../wire/headers.ts';
-import { type Link, plainText } from '../wire/link.ts';
+import type { Link } from '../wire/link.ts';
+import { plainText } from '../wire/trouble.ts';
 import type { LogPosition, LogView, StreamHealth, ViewOptions } from '../wire/types.ts';
 import type { Wire } from '../wire/wire.ts';
 import { lastMessageOf } from './append.ts';

@@ -16,7 +16,8 @@ import { z } from 'zod';
 import { publish } from '../log/append.ts';
 import { bucketStream } from '../wire/definitions.ts';
 import { BadObject, MissingObject } from '../wire/errors.ts';
-import { type Link, plainText } from '../wire/link.ts';
+import type { Link } from '../wire/link.ts';
+import { plainText } from '../wire/trouble.ts';
 import type { ObjectStore, SnapshotEnvelope } from '../wire/types.ts';
 
 /**

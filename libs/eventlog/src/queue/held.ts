@@ -1,6 +1,7 @@
 import type { Cancel } from '@kronos/clock';
 import { nanos } from '@nats-io/transport-node';
-import { type Link, troubleOf } from '../wire/link.ts';
+import type { Link } from '../wire/link.ts';
+import { troubleOf } from '../wire/trouble.ts';
 
 const RETRY_MS = 250;
 

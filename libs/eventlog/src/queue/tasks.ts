@@ -5,7 +5,8 @@ import { deliver } from '../log/iterate.ts';
 import { parseDelivery } from '../log/reader.ts';
 import { SINK_ACK_WAIT_SECONDS, sinkConsumerName, TASK_STREAM, taskConsumerName } from '../wire/definitions.ts';
 import { headersSafely, traceparentOf } from '../wire/headers.ts';
-import { type Link, plainText, troubleOf } from '../wire/link.ts';
+import type { Link } from '../wire/link.ts';
+import { plainText, troubleOf } from '../wire/trouble.ts';
 import type {
   SinkWorkerOptions,
   StreamHealth,

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { type Clock, within } from '@kronos/clock';
-import { errorText } from '@kronos/contracts';
 import {
   type ClusterInfo,
   JetStreamApiError,
@@ -13,23 +12,18 @@ import {
 import {
   type Authenticator,
   AuthorizationError,
-  ClosedConnectionError,
   credsAuthenticator,
-  DrainingConnectionError,
   type Msg,
   type MsgHdrs,
   type NatsConnection,
   type NodeConnectionOptions,
-  NoRespondersError,
   nkeyAuthenticator,
   PermissionViolationError,
-  RequestError,
-  TimeoutError,
   UserAuthenticationExpiredError,
   usernamePasswordAuthenticator,
 } from '@nats-io/transport-node';
 import { judgeNatsServer } from './capabilities.ts';
-import { apiCodes, transientCodes } from './codes.ts';
+import { transientCodes } from './codes.ts';
 import { backoffMs, Deadline } from './deadline.ts';
 import {
   Closed,
@@ -41,6 +35,7 @@ import {
   StreamUnavailable,
 } from './errors.ts';
 import { KnownLog } from './knownLog.ts';
+import { Disconnected, isNotFound, NoLeader, NotConnected, plainText, troubleOf, wrappedIn } from './trouble.ts';
 import type { EventLogHooks, NatsOptions } from './types.ts';
 import { natsWire, type Wire } from './wire.ts';
 
@@ -54,40 +49,6 @@ const patienceMs = (requestTimeoutMs: number): number => Math.ceil(requestTimeou
 const MAX_REFUSED = 1_000;
 const DRAIN_MS = 5_000;
 
-/** Why a request brought no usable answer. */
-export type Trouble =
-  | 'timeout'
-  | 'noResponders'
-  | 'noLeader'
-  | 'notConnected'
-  | 'disconnected'
-  | 'closed'
-  | 'refused'
-  | 'other';
-
-/** There was no connection to ask over: nothing was sent. */
-class NotConnected extends Error {
-  constructor() {
-    super('there is no connection to NATS');
-    this.name = 'NotConnected';
-  }
-}
-
-class Disconnected extends Error {
-  constructor() {
-    super('the connection was lost while waiting for the answer');
-    this.name = 'Disconnected';
-  }
-}
-
-/** A copy of a stream has answered that has no leader: it may lack what the leader had stored. */
-class NoLeader extends Error {
-  constructor(text: string) {
-    super(text);
-    this.name = 'NoLeader';
-  }
-}
-
 /** Says that the copies of a stream have no leader; null when they have one, or there is only one copy. */
 function leaderless({ leader, replicas = [] }: ClusterInfo): string | null {
   if (replicas.length === 0 || (leader !== undefined && leader !== '')) return null;
@@ -99,40 +60,8 @@ function leaderless({ leader, replicas = [] }: ClusterInfo): string | null {
     : `its copies have no leader: ${needed} of ${replicas.length} are needed, and those on ${away.sort().join(', ')} do not take part`;
 }
 
-const causeOf = (error: unknown): unknown => (error instanceof Error ? error.cause : undefined);
-
-/** Classifies an error of the client, which wraps some errors in others. */
-export function troubleOf(error: unknown): Trouble {
-  for (let e = error; e !== undefined && e !== null; e = causeOf(e)) {
-    if (e instanceof Disconnected) return 'disconnected';
-    if (e instanceof NotConnected) return 'notConnected';
-    if (e instanceof TimeoutError) return 'timeout';
-    if (e instanceof NoRespondersError) return 'noResponders';
-    if (e instanceof NoLeader) return 'noLeader';
-    if (e instanceof PermissionViolationError || e instanceof NatsRefused) return 'refused';
-    if (e instanceof ClosedConnectionError || e instanceof DrainingConnectionError || e instanceof Closed)
-      return 'closed';
-    if (e instanceof RequestError && e.message === 'connection disconnected') return 'disconnected';
-  }
-  return 'other';
-}
-
-/** The stream or the consumer that was asked for is not there. */
-export const isNotFound = (error: unknown): boolean =>
-  error instanceof JetStreamApiError &&
-  (error.code === apiCodes.streamNotFound || error.code === apiCodes.consumerNotFound);
-
 const isRefusal = (error: unknown): boolean =>
   error instanceof AuthorizationError || error instanceof UserAuthenticationExpiredError;
-
-/** The text of a request that the server did not answer in time. */
-export const NO_ANSWER = 'no answer in time';
-
-/** The text of an error without what a URL may carry before its `@`. */
-export function plainText(error: unknown): string {
-  if (error instanceof TimeoutError) return NO_ANSWER;
-  return errorText(error).replace(/\/\/[^/@\s]*@/g, '//');
-}
 
 /** `host:port` of a server URL; user information is dropped. */
 export function hostPort(server: string): string {
@@ -294,7 +223,7 @@ export class Link {
    */
   refusal(act: string, reason: unknown): NatsRefused {
     let cause = reason;
-    while (!(cause instanceof PermissionViolationError) && causeOf(cause) !== undefined) cause = causeOf(cause);
+    while (!(cause instanceof PermissionViolationError) && wrappedIn(cause) !== undefined) cause = wrappedIn(cause);
     const ownInbox =
       cause instanceof PermissionViolationError &&
       cause.operation === 'subscription' &&
