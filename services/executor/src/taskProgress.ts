@@ -160,7 +160,7 @@ export function followed(state: TaskState, before: Run, fact: Looked): TaskState
   const seen = withProgress(listed, look, at);
   if (server !== null && isAbandoned(seen, at, options)) return abandoned(state, seen, server, at);
   const late = (): Stop | null =>
-    forsaken(seen, at, options) ?? overdue({ ...seen, usual: orders.usual ?? null }, task, at.mono, options);
+    idleTooLong(seen, at, options) ?? overdue({ ...seen, usual: orders.usual ?? null }, task, at.mono, options);
   const stop = seen.stop ?? late();
   const run = { ...seen, stop };
   const { migrationId } = run;
@@ -190,7 +190,7 @@ function withProgress(run: Run, { server, progress }: NovaLook, at: Reading): Ru
 function mayAbort(run: Run, at: Reading, options: TaskOptions): boolean {
   const { abort } = run;
   const status = run.status ?? '';
-  if (!ABORTABLE.has(status) && forsaken(run, at, options) === null) return false;
+  if (!ABORTABLE.has(status) && idleTooLong(run, at, options) === null) return false;
   if (abort === null || at.mono - abort.at >= options.abortAgainMs) return true;
   return abort.answer !== 'accepted' && abort.status !== status;
 }
@@ -214,8 +214,8 @@ function isIdle(run: Run, at: Reading, options: TaskOptions): boolean {
   );
 }
 
-/** Why Nova is asked to abort a migration whose server has long been idle: its answer tells whether anybody works on it. */
-function forsaken(run: Run, at: Reading, options: TaskOptions): Overdue | null {
+/** The reason to ask Nova to abort a migration whose server has long been idle: the answer tells whether anybody works on it. */
+function idleTooLong(run: Run, at: Reading, options: TaskOptions): Overdue | null {
   if (run.goneSince !== null || !isIdle(run, at, options)) return null;
   const limitMs = idleLimitMs(run, options);
   const text = `the server has been idle for ${limitMs / 1000} s, and Nova calls the migration ${run.status}`;

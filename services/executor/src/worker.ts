@@ -16,7 +16,7 @@ import { SpanKind, type Tracer } from '@opentelemetry/api';
 import { hostsInEvent } from './attemptLog.ts';
 import { StartBoard } from './board.ts';
 import type { RunDeps } from './deliveredTask.ts';
-import { tendDrains } from './drains/drains.ts';
+import { runDrains } from './drains/drains.ts';
 import type { LogReader } from './logReader.ts';
 import { logReader } from './logReader.ts';
 import type { TaskMeters } from './meters.ts';
@@ -229,7 +229,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
 
   const { concurrency, ackWaitMs } = deps;
   const worker: TaskWorker = log.tasks({ aggregates, concurrency, ackWaitMs, handle });
-  const drains = tendDrains({
+  const drains = runDrains({
     log,
     reader,
     aggregates,

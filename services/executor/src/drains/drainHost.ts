@@ -43,7 +43,7 @@ export interface HostDeps {
 type Held = { readonly at: LogPosition<AggregateState>; readonly drain: DrainFacts };
 
 /** Carries out the steps of drains. */
-export class HostTender {
+export class HostDrains {
   readonly #deps: HostDeps;
   readonly #signal: AbortSignal;
 
@@ -58,7 +58,7 @@ export class HostTender {
    *
    * @throws AppendConflict or AppendWithdrawn when the log changed meanwhile
    */
-  async tend(aggregate: string, host: string): Promise<void> {
+  async advance(aggregate: string, host: string): Promise<void> {
     const { reader, clock, dryRun, logger } = this.#deps;
     const at = await reader.refresh(aggregate);
     const drain = at.state.drains.get(host);

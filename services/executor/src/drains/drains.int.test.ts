@@ -9,7 +9,7 @@ import { createLogger } from '@kronos/telemetry';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { AGGREGATE, type Bed, openParts, smallCloud, startBed } from '../../testing/index.ts';
 import { logReader } from '../logReader.ts';
-import { tendDrains } from './drains.ts';
+import { runDrains } from './drains.ts';
 
 /** h4 has no server. */
 const cloud = () => {
@@ -59,7 +59,7 @@ async function tending(
   const { log, view, session } = await openParts({ natsUrl: bed.nats.url, authUrl: bed.sim.urls.identity }, name, {
     retry: { connection: { retries: 0, backoffMs: 10 }, status: { retries: 0, backoffMs: 10 } },
   });
-  const drains = tendDrains({
+  const drains = runDrains({
     log,
     reader: logReader(view),
     aggregates: [AGGREGATE],

@@ -1,10 +1,10 @@
-/** Carries out what operators asked of hosts: disables and enables their nova-compute services, and sees when they are empty. */
+/** Runs the drains that operators asked for: disables and enables the nova-compute services of hosts, and sees when the hosts are empty. */
 import type { StoredEvent } from '@kronos/contracts';
 import { AppendConflict, AppendWithdrawn } from '@kronos/eventlog';
-import { type HostDeps, HostTender } from './drainHost.ts';
+import { type HostDeps, HostDrains } from './drainHost.ts';
 
 export interface DrainsDeps extends HostDeps {
-  /** Those that this executor serves. */
+  /** The aggregates that this executor serves. */
   readonly aggregates: readonly string[];
   /** Why nothing may be done now: the log is in doubt, or the own clock is wrong; null: nothing is wrong. */
   readonly problem: () => string | null;
@@ -12,7 +12,7 @@ export interface DrainsDeps extends HostDeps {
   readonly pollMs?: number;
 }
 
-/** Tends the drains of the aggregates that this executor serves. Any number of executors may do so at once. */
+/** Runs the drains of the aggregates that this executor serves. Any number of executors may do so at once. */
 export interface Drains {
   /** An event was folded. */
   changed(stored: Pick<StoredEvent, 'event'>): void;
@@ -32,13 +32,13 @@ const WAKES: ReadonlySet<string> = new Set([
   'migration.completed',
 ]);
 
-/** When drains are looked at: one round at a time, after an event that matters and at every poll. */
-export function tendDrains(deps: DrainsDeps): Drains {
+/** Advances all drains after an event that matters and at every poll, and never twice at the same time. */
+export function runDrains(deps: DrainsDeps): Drains {
   const { aggregates, clock, logger } = deps;
   const stopping = new AbortController();
   const { signal } = stopping;
-  const tender = new HostTender(deps, signal);
-  let round: Promise<void> | null = null;
+  const hosts = new HostDrains(deps, signal);
+  let running: Promise<void> | null = null;
   let again = false;
   let cancel: (() => void) | null = null;
 
@@ -46,25 +46,25 @@ export function tendDrains(deps: DrainsDeps): Drains {
 
   function wake(): void {
     if (signal.aborted) return;
-    again = round !== null;
+    again = running !== null;
     if (again) return;
     cancel?.();
     cancel = null;
     // Without a drain there is nothing to look after, until the log has one.
     if (aggregates.every((aggregate) => hostsIn(aggregate).length === 0)) return;
-    round = tendAll().finally(() => {
-      round = null;
+    running = advanceAll().finally(() => {
+      running = null;
       if (signal.aborted) return;
       if (again) wake();
       else cancel = clock.after(deps.pollMs ?? POLL_MS, wake);
     });
   }
 
-  async function tendAll(): Promise<void> {
+  async function advanceAll(): Promise<void> {
     for (const aggregate of aggregates) {
       if (hostsIn(aggregate).length === 0 || signal.aborted) continue;
       try {
-        await tend(aggregate);
+        await advance(aggregate);
       } catch (error) {
         if (!signal.aborted)
           logger.warn(
@@ -75,7 +75,7 @@ export function tendDrains(deps: DrainsDeps): Drains {
     }
   }
 
-  async function tend(aggregate: string): Promise<void> {
+  async function advance(aggregate: string): Promise<void> {
     const problem = deps.problem();
     if (problem !== null) {
       logger.warn({ aggregate }, `the drains of an aggregate wait: ${problem}`);
@@ -84,7 +84,7 @@ export function tendDrains(deps: DrainsDeps): Drains {
     for (const host of hostsIn(aggregate)) {
       if (signal.aborted) return;
       try {
-        await tender.tend(aggregate, host);
+        await hosts.advance(aggregate, host);
       } catch (error) {
         // Another writer was first: decide again with its event.
         if (!(error instanceof AppendConflict || error instanceof AppendWithdrawn)) throw error;
