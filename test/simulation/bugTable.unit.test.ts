@@ -12,7 +12,7 @@ const table = readTable(readme);
 /** Rules that no row of the table breaks, and why. */
 const UNBROKEN: Readonly<Record<string, string>> = {
   basis:
-    'before the append of a decision the planner folds the log again: see "decision on the log as it happens to be folded"',
+    'before the append of a decision the planner folds the log again: see "log read as far as it happens to be folded"',
   unreachable:
     'Nova lists no host of such a cell and takes no request for its VMs: pre-flight and snapshot would have to err together',
 };

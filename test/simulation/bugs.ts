@@ -634,17 +634,10 @@ export const bugs: readonly Bug[] = [
     replace: 'return may.ok ? null : null;',
   },
   {
-    name: 'decision on the log as it happens to be folded',
-    file: 'services/planner/src/deps.ts',
-    find: 'aggregateAt(await view.refresh(), aggregate)',
-    replace: 'aggregateAt(view.at(), aggregate)',
-    unseen: {
-      why: 'before the append the planner folds the log to its end and withdraws a decision that the rest of the log overtakes; in a run the fold lacks nothing else when a snapshot arrives',
-      shownBy: {
-        file: 'services/planner/src/deps.unit.test.ts',
-        test: 'a decision is made on the log to its end, not as far as it happens to be folded',
-      },
-    },
+    name: 'log read as far as it happens to be folded',
+    file: 'libs/checkpoints/src/fold.ts',
+    find: 'seen(await view.refresh(), aggregate)',
+    replace: 'seen(view.at(), aggregate)',
   },
   {
     name: 'decision by a wrong clock',
@@ -692,9 +685,9 @@ export const bugs: readonly Bug[] = [
   {
     name: 'released plans not dispatched after a crash',
     file: DISPATCH,
-    find: '    const { state } = await level(aggregate);\n    for (const plan of undispatched(state)) {',
+    find: '    const { state } = await refresh(aggregate);\n    for (const plan of undispatched(state)) {',
     replace:
-      '    const { state } = await level(aggregate);\n    for (const plan of undispatched(state).filter((each) => each.release !== null && clock() - each.release.atMs < 2_000)) {',
+      '    const { state } = await refresh(aggregate);\n    for (const plan of undispatched(state).filter((each) => each.release !== null && clock() - each.release.atMs < 2_000)) {',
   },
   {
     name: 'the end of a drain carried out by nobody',

@@ -43,6 +43,30 @@ export const aggregateAt = (at: LogPosition<LogState>, aggregate: string): LogPo
   state: aggregateState(at.state, aggregate),
 });
 
+/** The fold of the log, as one aggregate sees it. */
+export interface AggregateFold {
+  /** As folded so far. */
+  at(aggregate: string): LogPosition<AggregateState>;
+  /** Folded to the end of the log. */
+  refresh(aggregate: string): Promise<LogPosition<AggregateState>>;
+}
+
+/** The fold by aggregate; a position is made once for each sequence of the log. */
+export function aggregateFold(view: Pick<LogView<LogState>, 'at' | 'refresh'>): AggregateFold {
+  const made = new Map<string, LogPosition<AggregateState>>();
+  const seen = (position: LogPosition<LogState>, aggregate: string): LogPosition<AggregateState> => {
+    const known = made.get(aggregate);
+    if (known?.sequence === position.sequence) return known;
+    const at = aggregateAt(position, aggregate);
+    made.set(aggregate, at);
+    return at;
+  };
+  return {
+    at: (aggregate) => seen(view.at(), aggregate),
+    refresh: async (aggregate) => seen(await view.refresh(), aggregate),
+  };
+}
+
 /** Checkpoints only save time: where they cannot be read at all, the fold starts from the first event. */
 export async function startingPoint(
   log: Pick<EventLog, 'tail' | 'objects' | 'replay' | 'lastSequence'>,

@@ -13,14 +13,14 @@ function watched(more: { readonly force?: true }) {
   const wrong = { byMs: 0 };
   const own = { ...clock, now: () => clock.now() + wrong.byMs };
   const looks: number[] = [];
-  const now = () => ({ state: log.state(), sequence: 0, expectedOn: () => 0 });
+  const at = () => ({ state: log.state(), sequence: 0, expectedOn: () => 0 });
   const look = () => looks.push(clock.now() - log.nowMs);
   return {
     log,
     clock,
     wrong,
     looks,
-    closes: closeWatch({ clock: own, aggregates: [log.state().aggregate] }, { now }, look),
+    closes: closeWatch({ clock: own, aggregates: [log.state().aggregate] }, { at }, look),
   };
 }
 

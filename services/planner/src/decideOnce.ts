@@ -1,4 +1,6 @@
 /** Decides a snapshot on the log as it stands, and appends the decision on that very state. */
+
+import type { AggregateFold } from '@kronos/checkpoints';
 import { aggregateAt } from '@kronos/checkpoints';
 import {
   bucketNames,
@@ -24,7 +26,7 @@ import {
 import { AppendConflict, AppendWithdrawn, type LogPosition } from '@kronos/eventlog';
 import { plannerVersion } from '@kronos/placement';
 import { type AggregateState, aggregateState, comparisons, type LogState, wasProposed } from '@kronos/projections';
-import type { Folded, PlannerDeps } from './deps.ts';
+import type { PlannerDeps } from './deps.ts';
 import type { OwnOptions } from './ownOptions.ts';
 import type { DeliveredSnapshot, Permission } from './permission.ts';
 import { type TimedDecider, timedDecider } from './timedDecider.ts';
@@ -39,14 +41,14 @@ export class Decisions {
   readonly slow: TimedDecider['slow'];
   readonly #deps: PlannerDeps;
   readonly #own: OwnOptions;
-  readonly #level: Folded['level'];
+  readonly #refresh: AggregateFold['refresh'];
   readonly #permission: Permission;
   readonly #timed: TimedDecider;
 
-  constructor(deps: PlannerDeps, own: OwnOptions, { level }: Pick<Folded, 'level'>, permission: Permission) {
+  constructor(deps: PlannerDeps, own: OwnOptions, { refresh }: Pick<AggregateFold, 'refresh'>, permission: Permission) {
     this.#deps = deps;
     this.#own = own;
-    this.#level = level;
+    this.#refresh = refresh;
     this.#permission = permission;
     this.#timed = timedDecider(deps.decider, deps.clock);
     this.slow = this.#timed.slow;
@@ -62,7 +64,7 @@ export class Decisions {
     const { aggregate, data } = delivered.message;
     const { options } = this.#own.of(aggregate);
     for (;;) {
-      const at = await this.#level(aggregate);
+      const at = await this.#refresh(aggregate);
       const may = await this.#permission.decides(delivered, at);
       if (may === 'no') return null;
       if (may === 'soon') continue;

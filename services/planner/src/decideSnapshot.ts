@@ -1,11 +1,13 @@
 /** Handles a snapshot that arrives: drops it, skips it with a reason, or decides it. */
+
+import type { AggregateFold } from '@kronos/checkpoints';
 import type { SnapshotTaken } from '@kronos/contracts';
 import { planRequest } from '@kronos/cycle';
 import { contextFrom, type Delivered } from '@kronos/eventlog';
 import { attributes, spans, withSpan } from '@kronos/telemetry';
 import { type Span, SpanKind } from '@opentelemetry/api';
 import { Decisions } from './decideOnce.ts';
-import type { Folded, PlannerDeps } from './deps.ts';
+import type { PlannerDeps } from './deps.ts';
 import type { OwnOptions } from './ownOptions.ts';
 import { type DeliveredSnapshot, type Permission, permission } from './permission.ts';
 
@@ -20,12 +22,12 @@ export type SnapshotDecider = {
 export function snapshotDecider(
   deps: PlannerDeps,
   own: OwnOptions,
-  state: Folded,
+  fold: AggregateFold,
   finishReleased: (aggregate: string) => Promise<void>,
 ): SnapshotDecider {
   const { log, logger, tracer, meters } = deps;
-  const may = permission(deps, own, state);
-  const decide = new Decisions(deps, own, state, may);
+  const may = permission(deps, own, fold);
+  const decide = new Decisions(deps, own, fold, may);
 
   async function consider(aggregate: string, delivered: Delivered<SnapshotTaken>): Promise<void> {
     if (delivered.problem !== undefined) {
@@ -41,7 +43,7 @@ export function snapshotDecider(
       return;
     }
     await finishReleased(aggregate);
-    const { state: known } = state.now(aggregate);
+    const { state: known } = fold.at(aggregate);
     if (!may.eligible(delivered, known) && may.refusal(delivered, known) === null) return;
     await withSpan(
       tracer,

@@ -1,9 +1,9 @@
-import { aggregateAt, type LogGuard } from '@kronos/checkpoints';
+import type { LogGuard } from '@kronos/checkpoints';
 import type { Clock } from '@kronos/clock';
 import type { Actor, EngineOptions } from '@kronos/contracts';
 import type { Decider } from '@kronos/cycle';
-import type { EventLog, LogPosition, LogView } from '@kronos/eventlog';
-import type { AggregateState, LogState } from '@kronos/projections';
+import type { EventLog, LogView } from '@kronos/eventlog';
+import type { LogState } from '@kronos/projections';
 import type { Logger } from '@kronos/telemetry';
 import type { Tracer } from '@opentelemetry/api';
 import type { PlannerMeters } from './meters.ts';
@@ -25,16 +25,3 @@ export type PlannerDeps = {
   /** The problem of the own clock; null: none. A planner with a wrong clock plans nothing. */
   readonly clockProblem: () => string | null;
 };
-
-/** The log of one aggregate, with where the log stands. */
-export type Folded = {
-  /** As folded so far. */
-  readonly now: (aggregate: string) => LogPosition<AggregateState>;
-  /** Folded to its end. */
-  readonly level: (aggregate: string) => Promise<LogPosition<AggregateState>>;
-};
-
-export const folded = (view: Pick<LogView<LogState>, 'at' | 'refresh'>): Folded => ({
-  now: (aggregate) => aggregateAt(view.at(), aggregate),
-  level: async (aggregate) => aggregateAt(await view.refresh(), aggregate),
-});

@@ -1,10 +1,12 @@
 /** Puts the tasks of released plans on the work queue, and ends tasks that were left behind. */
+
+import type { AggregateFold } from '@kronos/checkpoints';
 import { type Actor, iso, messageId, type PlanDispatched, subject } from '@kronos/contracts';
 import { taskRequests } from '@kronos/cycle';
 import { AppendConflict } from '@kronos/eventlog';
 import { causeOf, type PlanFacts, undispatched } from '@kronos/projections';
 import { attributes, spans, withSpan } from '@kronos/telemetry';
-import type { Folded, PlannerDeps } from './deps.ts';
+import type { PlannerDeps } from './deps.ts';
 import { overdueResults } from './overdue.ts';
 
 /** Tasks published at once. */
@@ -16,14 +18,14 @@ const PUBLISH_WINDOW = 64;
  */
 export function dispatcher(
   deps: Pick<PlannerDeps, 'log' | 'by' | 'logger' | 'tracer' | 'meters' | 'clockProblem' | 'clock'>,
-  { level }: Folded,
+  { refresh }: AggregateFold,
   stopped: () => boolean,
 ): (aggregate: string) => Promise<void> {
   const { log, by, logger, tracer, meters } = deps;
   const clock = (): number => deps.clock.now();
 
   async function finishReleased(aggregate: string): Promise<void> {
-    const { state } = await level(aggregate);
+    const { state } = await refresh(aggregate);
     for (const plan of undispatched(state)) {
       const tasks = taskRequests(state, plan, by, clock());
       const about = {
@@ -46,7 +48,7 @@ export function dispatcher(
   async function endOverdue(aggregate: string): Promise<void> {
     // A clock that is ahead would end tasks before their time.
     while (!stopped() && deps.clockProblem() === null) {
-      const at = await level(aggregate);
+      const at = await refresh(aggregate);
       const [result] = overdueResults(at.state, by, clock());
       if (result === undefined) return;
       try {

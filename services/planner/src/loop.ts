@@ -1,3 +1,4 @@
+import { aggregateFold } from '@kronos/checkpoints';
 import type { Cancel } from '@kronos/clock';
 import { errorText, type SnapshotTaken, subject } from '@kronos/contracts';
 import type { Decider } from '@kronos/cycle';
@@ -5,7 +6,7 @@ import { AppendConflict, type Delivered, LogFull } from '@kronos/eventlog';
 import { undispatched } from '@kronos/projections';
 import { closeWatch } from './closeWatch.ts';
 import { type SnapshotDecider, snapshotDecider } from './decideSnapshot.ts';
-import { folded, type PlannerDeps } from './deps.ts';
+import type { PlannerDeps } from './deps.ts';
 import { dispatcher } from './dispatch.ts';
 import { ownOptions, yieldTexts } from './ownOptions.ts';
 import { isRequest, Undecided } from './undecided.ts';
@@ -135,12 +136,12 @@ export function createPlanner(deps: PlannerDeps): Planner {
   let stopped = false;
   let cancelAgain: Cancel | null = null;
   let fail: (error: unknown) => void = () => {};
-  const state = folded(deps.view);
-  const closes = closeWatch(deps, state, wake);
+  const fold = aggregateFold(deps.view);
+  const closes = closeWatch(deps, fold, wake);
   const isStopped = (): boolean => stopped;
-  const finishReleased = dispatcher(deps, state, isStopped);
+  const finishReleased = dispatcher(deps, fold, isStopped);
   const decider = decidesUntil(isStopped, deps.decider);
-  const { consider, misdated, slow } = snapshotDecider({ ...deps, decider }, own, state, finishReleased);
+  const { consider, misdated, slow } = snapshotDecider({ ...deps, decider }, own, fold, finishReleased);
 
   /** Attends to the aggregate again, after what is under way for it. */
   function wake(aggregate: string): void {
@@ -167,7 +168,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
     for await (const stored of deps.view.changes()) {
       closes.changed(stored);
       if (stored.event.type !== 'plan.approved') continue;
-      for (const aggregate of deps.aggregates) if (undispatched(state.now(aggregate).state).length > 0) wake(aggregate);
+      for (const aggregate of deps.aggregates) if (undispatched(fold.at(aggregate).state).length > 0) wake(aggregate);
     }
   }
 
@@ -202,6 +203,6 @@ export function createPlanner(deps: PlannerDeps): Planner {
     },
     misdated,
     slow,
-    yielding: () => yieldTexts(own, deps.aggregates, (aggregate) => state.now(aggregate).state),
+    yielding: () => yieldTexts(own, deps.aggregates, (aggregate) => fold.at(aggregate).state),
   };
 }

@@ -1,10 +1,12 @@
 /** Whether this planner may decide a snapshot: one of this log, in time, with the options that are in force. */
+
+import type { AggregateFold } from '@kronos/checkpoints';
 import { type FailingPart, type Reason, type SnapshotTaken, subject } from '@kronos/contracts';
 import { configuredEvent } from '@kronos/cycle';
 import type { Delivered, LogPosition } from '@kronos/eventlog';
 import { plannerVersion } from '@kronos/placement';
 import { type AggregateState, inForce } from '@kronos/projections';
-import type { Folded, PlannerDeps } from './deps.ts';
+import type { PlannerDeps } from './deps.ts';
 import { type Eligibility, eligibility, requestRefusal } from './eligibility.ts';
 import { overtaken } from './overtaken.ts';
 import { type OwnOptions, yieldText } from './ownOptions.ts';
@@ -29,7 +31,7 @@ export type Permission = {
   readonly misdated: () => readonly FailingPart[];
 };
 
-export function permission(deps: PlannerDeps, own: OwnOptions, { now }: Pick<Folded, 'now'>): Permission {
+export function permission(deps: PlannerDeps, own: OwnOptions, { at }: Pick<AggregateFold, 'at'>): Permission {
   const { log, guard, by, logger, meters, clock } = deps;
   const misdated = new Map<string, FailingPart>();
 
@@ -100,7 +102,7 @@ export function permission(deps: PlannerDeps, own: OwnOptions, { now }: Pick<Fol
     decides: async (delivered, at) =>
       eligible(delivered, at.state) ? await inCharge(delivered.message.aggregate, at) : 'no',
     problem(delivered, basis) {
-      const { state } = now(delivered.message.aggregate);
+      const { state } = at(delivered.message.aggregate);
       const may = judge(delivered, state);
       return may.ok ? overtaken(basis, state) : may.reason.text;
     },
