@@ -30,7 +30,7 @@ export interface HostDeps {
   readonly reader: LogReader;
   readonly nova: Pick<
     Nova,
-    'getServer' | 'listServices' | 'listServers' | 'listUnfinishedMigrations' | 'updateService'
+    'getServer' | 'listServerIdsByHost' | 'listServices' | 'listServers' | 'listUnfinishedMigrations' | 'updateService'
   >;
   /** `[executor] dry_run`: nothing is asked of Nova but reads. */
   readonly dryRun: boolean;
@@ -215,6 +215,19 @@ async function isEmpty(host: string, nova: HostDeps['nova'], nowMs: number, sign
     // A row that Nova has abandoned brings no server: it would hold the drain for ever.
     const server = await serverOrGone(nova, row.serverId, signal);
     if (server !== 'gone' && !isAbandoned(row, server, nowMs)) return false;
+  }
+  return holdsNone(host, nova, signal);
+}
+
+/**
+ * Whether Nova's hypervisor of a host has no server. The list of servers leaves out those of a cell that Nova does not reach, without a
+ * word; that of the hypervisors fails. It has softly deleted servers too.
+ */
+async function holdsNone(host: string, nova: HostDeps['nova'], signal: AbortSignal): Promise<boolean> {
+  const ids = (await nova.listServerIdsByHost({ signal })).get(host);
+  if (ids === undefined) return false;
+  for (const id of ids) {
+    if ((await serverOrGone(nova, id, signal)) !== 'gone') return false;
   }
   return true;
 }

@@ -2,7 +2,7 @@ import { aggregateAt } from '@kronos/checkpoints';
 import { type Clock, systemClock } from '@kronos/clock';
 import { until } from '@kronos/clock/testing';
 import type { HostEvent, LogEvent } from '@kronos/contracts';
-import { createNova } from '@kronos/openstack';
+import { createNova, type Nova } from '@kronos/openstack';
 import { folding } from '@kronos/projections';
 import { testLog } from '@kronos/projections/testing';
 import { createLogger } from '@kronos/telemetry';
@@ -53,7 +53,12 @@ function writer(bed: Bed, options: { readonly dryRun?: boolean } = {}) {
 /** An executor's part in drains, on connections of its own. */
 async function tending(
   bed: Bed,
-  more: { readonly dryRun?: boolean; readonly clock?: Clock; readonly name?: string } = {},
+  more: {
+    readonly dryRun?: boolean;
+    readonly clock?: Clock;
+    readonly name?: string;
+    readonly nova?: Partial<Nova>;
+  } = {},
 ) {
   const name = more.name ?? 'executor-1';
   const { log, view, session } = await openParts({ natsUrl: bed.nats.url, authUrl: bed.sim.urls.identity }, name, {
@@ -63,7 +68,7 @@ async function tending(
     log,
     reader: logReader(view),
     aggregates: [AGGREGATE],
-    nova: createNova(session),
+    nova: { ...createNova(session), ...more.nova },
     dryRun: more.dryRun ?? false,
     problem: () => null,
     by: { service: 'executor', instance: name, version: '0' },
@@ -140,6 +145,15 @@ describe('a drain on a simulated cloud', () => {
     bed.sim.act({ act: 'migrateServer', server: 'h1-3', host: 'h3' });
     expect((await eventsOf(bed, 3)).at(-1)?.type).toBe('host.drained');
     expect(bed.sim.cloud.server('h1-3').host).toBe('h3');
+  });
+
+  it('is not at its end while only the list of servers says so, which leaves out the servers of a cell that Nova does not reach', async () => {
+    const bed = await bedOf();
+    const people = writer(bed);
+    await tending(bed, { nova: { listServers: async () => [] } });
+    await people.drain('h1');
+    await until(() => (bed.sim.counts()['GET compute /v2.1/os-hypervisors/detail'] ?? 0) > 1);
+    expect(await types(bed)).toEqual(['host.claimed', 'host.disabled']);
   });
 
   it('is not held by a row that Nova has abandoned', async () => {
