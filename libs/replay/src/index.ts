@@ -18,6 +18,7 @@ export * from './overlay.ts';
 export * from './plans.ts';
 export * from './record.ts';
 export * from './recording.ts';
+export * from './recordingWriter.ts';
 export * from './rules.ts';
 export * from './verify.ts';
 export * from './whatIf.ts';

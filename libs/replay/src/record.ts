@@ -11,7 +11,7 @@ import {
   type Range,
   type SnapshotEntry,
 } from './history.ts';
-import { createRecording, type RecordingWriter } from './recording.ts';
+import { createRecording, type RecordingWriter } from './recordingWriter.ts';
 
 export type RecordOptions = {
   readonly range: Range;

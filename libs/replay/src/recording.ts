@@ -1,37 +1,22 @@
-import { createHash } from 'node:crypto';
-import { createReadStream, existsSync } from 'node:fs';
-import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises';
+/** Reads a recorded directory. */
+import { existsSync } from 'node:fs';
+import { open, readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import {
   byText,
   decodeToken,
   encodeToken,
-  engineOptionsSchema,
-  iso,
   type LogEventType,
-  logMarkSchema,
-  type ObjectRef,
   readLogEvent,
   type Snapshot,
   type StoredEvent,
   snapshotSchema,
 } from '@kronos/contracts';
-import { digestOf } from '@kronos/eventlog';
 import { type Cooldowns, emptyCooldowns, readCooldowns } from '@kronos/projections';
 import { z } from 'zod';
-import {
-  ABOUT,
-  checkChain,
-  checkMark,
-  LOG,
-  MANIFEST,
-  type ManifestFile,
-  manifestSnapshots,
-  manifestText,
-  SNAPSHOTS,
-} from './chain.ts';
-import { isMissing, RecordingExists, RecordingInvalid } from './errors.ts';
+import { ABOUT, checkChain, checkMark, LOG, manifestSnapshots, SNAPSHOTS } from './chain.ts';
+import { isMissing, RecordingInvalid } from './errors.ts';
 import {
   decisionIn,
   type History,
@@ -42,154 +27,7 @@ import {
   type SnapshotEntry,
   type StoredBody,
 } from './history.ts';
-import { inLines } from './lines.ts';
-
-/** The form of a recorded directory. A later version reads every earlier one; form 1 has no chain and no range. */
-const FORM = 2;
-const COOLDOWNS = 'cooldowns.json';
-
-const aboutSchema = z.object({
-  form: z.union([z.literal(1), z.literal(FORM)]),
-  madeBy: z.string(),
-  madeAt: z.iso.datetime(),
-  anonymized: z.boolean(),
-  aggregates: z.array(z.string()),
-  /** Times of the first and the last snapshot that were to be recorded: the decisions of this range can be run again. */
-  range: z.object({ since: z.iso.datetime(), until: z.iso.datetime() }).optional(),
-  /** Which log was recorded, and up to which event. Recordings of Kronos 0.1 do not have it. */
-  log: logMarkSchema.optional(),
-  /** The snapshots are not files: they are put together from `sources/`, the history that others keep. */
-  reconstructed: z.literal(true).optional(),
-  /** The options in force at the end, by aggregate; for what-ifs where the log names none. */
-  options: z.record(z.string(), engineOptionsSchema),
-});
-/** The description of a recorded directory, in its own file. */
-type About = z.infer<typeof aboutSchema>;
-
-const README = `A recording of Kronos.
-
-  recording.json   what this is, and the engine options that were in force
-  snapshots/       what was seen: one file per snapshot, by aggregate, in the order of time; a server, a host or a reading on each line
-  log.jsonl        the event log from its first event: one event per line, with its sequence and the server's time
-  details/         details of large decisions, by digest
-  manifest.jsonl   every file with its digest, each line with the digest of the line above
-  cooldowns.json   what a what-if remembers at its start beside the log: seconds that remain (quarantines: -1 for ever)
-
-  kronos replay DIRECTORY                            run every recorded decision again and compare
-  kronos replay DIRECTORY --set engine.cooldown=0    what would have been
-
-Edit cooldowns.json as you like. kronos replay names every other file and event that was changed, moved, dropped or
-added, and exits with status 1.
-`;
-
-/** \`2026-03-01T120000.123Z-gpu-29537.json\`: names sort by time, and hold the id. */
-const fileOf = ({ time, id }: Pick<Snapshot, 'time' | 'id'>): string => `${time.replaceAll(':', '')}-${id}.json`;
-const FILE = /^(\d{4}-\d{2}-\d{2}T)(\d{2})(\d{2})(\d{2}(?:\.\d+)?Z)-(.+)\.json$/;
-
-/** A directory that is being recorded into. */
-export type RecordingWriter = {
-  /** @param body what is written, where that is not the snapshot itself */
-  readonly snapshot: (snapshot: Snapshot, body?: unknown) => Promise<void>;
-  readonly event: (stored: StoredEvent) => Promise<void>;
-  readonly details: (ref: ObjectRef, body: Uint8Array) => Promise<void>;
-  /** Takes a file that is in the directory into the chain. */
-  readonly take: (file: string) => Promise<void>;
-  readonly close: (about: Omit<About, 'form'>) => Promise<void>;
-};
-
-/**
- * Whether a recording may be written there: it is empty or not there.
- *
- * @param beside names that may be there
- * @throws RecordingExists
- */
-export async function checkEmpty(directory: string, beside: readonly string[] = []): Promise<void> {
-  const names = await readdir(directory).catch((error: unknown) => {
-    if (isMissing(error)) return [];
-    throw error;
-  });
-  if (names.some((name) => !beside.includes(name))) throw new RecordingExists(directory);
-}
-
-/**
- * Begins a recording in a directory that is empty or not there.
- *
- * @param beside names that may be there
- * @throws RecordingExists
- */
-export async function createRecording(directory: string, beside: readonly string[] = []): Promise<RecordingWriter> {
-  await checkEmpty(directory, beside);
-  await mkdir(directory, { recursive: true });
-  await writeFile(join(directory, 'README.txt'), README);
-  await writeFile(join(directory, COOLDOWNS), json(emptyCooldowns));
-  await mkdir(join(directory, 'snapshots'));
-  const log = await open(join(directory, LOG), 'w');
-  const logHash = createHash('sha256');
-  const files: ManifestFile[] = [];
-  const details = new Set<string>();
-  const events = { count: 0, bytes: 0, first: null as number | null, last: null as number | null };
-  let above: string | null = null;
-
-  async function put(file: string, text: string): Promise<void> {
-    await writeFile(join(directory, file), text);
-    files.push({ file, digest: digestOf(text), bytes: Buffer.byteLength(text) });
-  }
-
-  return {
-    async snapshot(snapshot, body = snapshot) {
-      const folder = `${SNAPSHOTS}${encodeToken(snapshot.aggregate)}`;
-      await mkdir(join(directory, folder), { recursive: true });
-      await put(`${folder}/${fileOf(snapshot)}`, inLines(body));
-    },
-    async event({ sequence, storedAt, originallyStoredAt, event }) {
-      const original = originallyStoredAt === undefined ? {} : { originallyStoredAt: iso(originallyStoredAt) };
-      const link = { after: events.last, previous: above === null ? null : digestOf(above) };
-      above = JSON.stringify({ sequence, storedAt: iso(storedAt), ...original, ...link, event });
-      const line = `${above}\n`;
-      await log.appendFile(line);
-      logHash.update(line);
-      events.count += 1;
-      events.bytes += Buffer.byteLength(line);
-      events.first ??= sequence;
-      events.last = sequence;
-    },
-    async details(ref, body) {
-      const file = `details/${detailsFile(ref)}`;
-      if (details.has(file)) return;
-      details.add(file);
-      await mkdir(join(directory, 'details'), { recursive: true });
-      await put(file, json(JSON.parse(new TextDecoder().decode(body))));
-    },
-    async take(file) {
-      const hash = createHash('sha256');
-      let bytes = 0;
-      for await (const chunk of createReadStream(join(directory, file))) {
-        hash.update(chunk as Buffer);
-        bytes += (chunk as Buffer).length;
-      }
-      files.push({ file, digest: `sha256:${hash.digest('hex')}`, bytes });
-    },
-    async close(about) {
-      await log.close();
-      const digest = `sha256:${logHash.digest('hex')}`;
-      const { count, bytes, first, last } = events;
-      files.push({ file: LOG, digest, bytes, events: count, first, last });
-      await put(ABOUT, json({ form: FORM, ...about }));
-      await writeFile(join(directory, MANIFEST), manifestText(first, files));
-    },
-  };
-}
-
-/** The file of a snapshot in a recording: its name in the directory, and its text. @throws RecordingInvalid */
-export function snapshotFiles(body: unknown): { readonly name: string; readonly text: string } {
-  const about = snapshotSchema.pick({ aggregate: true, time: true, id: true }).safeParse(body);
-  if (!about.success) throw invalid('a snapshot', about.error);
-  const { aggregate } = about.data;
-  return { name: `${SNAPSHOTS}${encodeToken(aggregate)}/${fileOf(about.data)}`, text: inLines(body) };
-}
-
-const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
-const detailsFile = (ref: ObjectRef): string => `${ref.digest.replace(/^sha256:/, '')}.json`;
+import { type About, aboutSchema, COOLDOWNS, detailsFile, FILE, fileOf, invalid } from './recordingForm.ts';
 
 /** A recorded directory, to be replayed. */
 export type Recording = {
@@ -449,9 +287,4 @@ async function readJson(file: string, remedy?: string): Promise<unknown> {
     throw new RecordingInvalid(file, isMissing(cause) ? 'is not there' : 'cannot be read', remedy, { cause });
   }
   return parse(text, file);
-}
-
-function invalid(file: string, error: z.ZodError): RecordingInvalid {
-  const [issue] = error.issues;
-  return new RecordingInvalid(file, `${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'has another form'}`);
 }
