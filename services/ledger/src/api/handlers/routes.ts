@@ -32,8 +32,12 @@ export type LedgerApi = { readonly drain: (aggregate: string, host: string) => P
 export function addRoutes(http: HttpServer, input: ApiInput): LedgerApi {
   const handlers = handlersOf(contextOf(input));
   serve(http, handlers);
-  const document = Buffer.from(JSON.stringify(openApi()));
-  http.route(OPENAPI, (_, response) => sendTagged(response, 'application/json; charset=utf-8', document));
+  // Made at the first request: few installations ask for it.
+  let document: Buffer | null = null;
+  http.route(OPENAPI, (_, response) => {
+    document ??= Buffer.from(JSON.stringify(openApi()));
+    return sendTagged(response, 'application/json; charset=utf-8', document);
+  });
   return { drain: async (name, host) => handlers.hostDrain({ params: { name, host }, query: new URLSearchParams() }) };
 }
 
