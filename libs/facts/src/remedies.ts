@@ -27,6 +27,10 @@ const byCode: Readonly<Record<string, string>> = {
   'vm-sriov-port': movable('sriov-port', 'its guest can do without the port during a move'),
   'vm-ports-unknown':
     'Run `kronos config check`, which says why its ports cannot be read, or set [nova] sriov_ports = ignore.',
+  affinity:
+    'Set [engine] soft_rules = penalty, if the group is a soft one, or move its VMs together by hand; `kronos explain vm VM` shows the refusal of each host.',
+  'anti-affinity':
+    'Enable or add a host that holds no member of the group, or set [engine] soft_rules = penalty, if it is a soft one; `kronos explain vm VM` shows the refusal of each host.',
   'affinity-gathered':
     'Delete the affinity group (`openstack server group delete`), if nobody needs it, or stop its VMs for the maintenance.',
   'host-disabled': 'Enable a host: `openstack compute service set --enable HOST nova-compute`.',

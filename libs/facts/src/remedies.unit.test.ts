@@ -12,3 +12,7 @@ it('a device that may move names its option; no other reason of a VM does', () =
 it('ports that could not be read are nothing that Nova refuses', () => {
   expect(remedyOfReason('vm-ports-unknown')).toContain('sriov_ports');
 });
+
+it('of a group names the option that lets an evacuation break a soft one', () => {
+  for (const code of ['affinity', 'anti-affinity']) expect(remedyOfReason(code)).toContain('soft_rules = penalty');
+});

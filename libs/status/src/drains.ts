@@ -44,10 +44,13 @@ function stateOf(aggregate: Moving, drain: DrainFacts): Pick<DrainStatus, 'state
   const ahead = aheadText(aggregate, drain);
   if (progress.state !== 'stuck') {
     const waits = progress.waits.map(
-      ({ text, count: waiting, serverName }) =>
-        `${serverName}${waiting > 1 ? ` and ${waiting - 1} more` : ''} (${clause(text)})`,
+      ({ text, count: alike, serverName }) =>
+        `${serverName}${alike > 1 ? ` and ${alike - 1} more` : ''} (${clause(text)})`,
     );
-    const what = waits.length === 0 ? '' : `, which wait: ${waits.join('; ')}`;
+    const waiting = progress.waits.reduce((sum, { count: alike }) => sum + alike, 0);
+    const which =
+      waiting < (drainLeft(drain) ?? 0) ? `of which ${waiting} ${waiting === 1 ? 'waits' : 'wait'}` : 'which wait';
+    const what = waits.length === 0 ? '' : `, ${which}: ${waits.join('; ')}`;
     return { state: 'leaving', text: `disabled; ${left} on it${ahead}${what}` };
   }
   const stuck = drainStuck(progress);

@@ -1,6 +1,7 @@
 import { type LogEventOf, serviceNames } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
 import { heartbeat, runningLog, wellFacts } from '../testing/index.ts';
+import { drainStatus } from './drains.ts';
 import { judgeFacts } from './judge.ts';
 import { statusOf } from './status.ts';
 import { waitExists, waitStates } from './waits.ts';
@@ -228,4 +229,19 @@ describe('a wait that is longer than expected', () => {
     expect(found((log) => void log.drainAsked('h1'), 600)).toEqual([]);
     expect(found((log) => void draining(log, { state: 'stuck' }, 3), 90_000)).toEqual([]);
   });
+});
+
+it('the progress of a drain says how many of the VMs wait, and how many are left', () => {
+  const progress = (left: number, count: number) => {
+    const log = runningLog();
+    draining(log, { left, waits: [{ ...cooling, count }] });
+    const drain = log.state('gpu').drains.get('h1');
+    if (drain === undefined) throw new Error('no drain');
+    return drainStatus(log.state('gpu'), drain).text;
+  };
+  expect(progress(13, 1)).toBe('disabled; 13 VMs on it, of which 1 waits: db (the VM was released a short while ago)');
+  expect(progress(13, 2)).toContain('of which 2 wait: db and 1 more (');
+  expect(progress(2, 2)).toBe(
+    'disabled; 2 VMs on it, which wait: db and 1 more (the VM was released a short while ago)',
+  );
 });
