@@ -2,7 +2,7 @@
 import { type LogEventOf, MAX_RETRY_WAIT_SECONDS, timeMs } from '@kronos/contracts';
 import { hostFailed } from './breaker.ts';
 import { moveCounted } from './calibration.ts';
-import { moveEnded } from './damage.ts';
+import { foldDamaged } from './damaged.ts';
 import type { StateDraft, WritableFacts } from './draft.ts';
 import { departed } from './drains.ts';
 import type { Effects } from './effects.ts';
@@ -38,7 +38,7 @@ function ended(draft: StateDraft, event: Result): void {
   }
   const { host, warnings } = event.data;
   f.lastMoveEnd = { taskId: task.id, atMs };
-  moveEnded(draft, f, task, event);
+  foldDamaged(draft, f, task, event);
   forgetRefusal(draft, task.step.serverId, host);
   ownMoved(draft, f, task, { ...event.data, at: atMs });
   if (host !== task.step.from) departed(draft, task.step.from);
@@ -51,7 +51,7 @@ function failed(draft: StateDraft, f: WritableFacts, task: TaskFacts, event: Log
   const { attempt, destination, errorType, reason, next, retryPending, hostAtFault, started } = event.data;
   const final = !retryPending || next === null;
   const lastFailure: AttemptFailure = { sequence, atMs, attempt, destination, errorType, reason, final };
-  moveEnded(draft, f, task, event);
+  foldDamaged(draft, f, task, event);
   if (task.slot !== null || started) f.lastMoveEnd = { taskId: task.id, atMs };
   if (hostAtFault !== null) hostFailed(draft, f, hostAtFault);
   refused(draft, f, event.data);

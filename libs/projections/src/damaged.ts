@@ -3,8 +3,8 @@ import { type LogEventOf, moveEnd } from '@kronos/contracts';
 import type { StateDraft, WritableFacts } from './draft.ts';
 import { RECENT_DAMAGED, type TaskFacts } from './state.ts';
 
-/** A move of the task ended. */
-export function moveEnded(
+/** Keeps the server of a move that left it damaged, until a later move of the server completes. */
+export function foldDamaged(
   draft: StateDraft,
   f: WritableFacts,
   task: TaskFacts,
