@@ -5,7 +5,7 @@ import { isNothing, type KeptMode, type ResyncReason, ServerInventory, type Want
 import { NotFound, type Nova, type Server } from '@kronos/openstack';
 import { createLimiter } from './limit.ts';
 
-/** What a cycle reads beside the servers, and a source of them may need. */
+/** Reads of a cycle that a source of servers may need. */
 interface ReadBeside {
   /** Every service host of the cloud. */
   readonly hosts: () => Promise<readonly string[]>;

@@ -31,5 +31,5 @@ export const unexpected = (exception: string): NovaRefusal =>
     `Unexpected API Error. Please report this at http://bugs.launchpad.net/nova/ and attach the Nova API log if possible.\n<class '${exception}'>`,
   );
 
-/** What Nova's API answers when it asks the database of a cell that it does not reach. */
+/** The answer of Nova's API when it cannot reach the database of a cell. */
 export const cellUnreached = (): NovaRefusal => unexpected('oslo_db.exception.DBConnectionError');

@@ -89,7 +89,7 @@ export type DestinationVerdict = {
   readonly refusal: ReasonCode | null;
   /** Nova's words, with the refusal `refused-before`. */
   readonly novaSaid?: string;
-  /** What the host's NUMA cells lack, with the refusals `numa-fit` and `numa-unknown`; the group whose rule refuses it, with its name. */
+  /** The lack of the host's NUMA cells, with the refusals `numa-fit` and `numa-unknown`; the name of the group whose rule refuses it. */
   readonly lacks?: string;
   /** Combined imbalance with the VM on that host; null when nothing is scored. */
   readonly combined: number | null;
