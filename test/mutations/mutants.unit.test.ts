@@ -1,4 +1,7 @@
+import { existsSync, globSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { common } from '../common.ts';
 import { AREAS, LEAST } from './areas.ts';
 import { mutantsOf, sample } from './mutants.ts';
 import { readScores } from './scores.ts';
@@ -45,3 +48,9 @@ test.each(Object.entries(readScores()))(
     expect(score.percent).toBeGreaterThanOrEqual(LEAST);
   },
 );
+
+test.each(Object.entries(AREAS))('the area %s names files and tests that exist', (_, { files, tests }) => {
+  expect(files.filter((file) => !existsSync(join(common.root, file)))).toEqual([]);
+  const found = globSync('{libs,services,test}/**/*.{unit,int}.test.ts', { cwd: common.root });
+  expect(tests.flat().filter((filter) => !found.some((path) => path.includes(filter)))).toEqual([]);
+});
