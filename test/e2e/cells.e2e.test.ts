@@ -137,7 +137,9 @@ describe('moves between cells', () => {
     expect(explained.text).not.toContain('Run again');
     const returned = await run('explain vm returns');
     expect(returned.status, returned.text).toBe(0);
-    expect(returned.text).toMatch(/plan between cells .*moves it from o1 to n\d.*approved.*asked to revert.*failed/s);
+    expect(returned.text).toMatch(
+      /plan between cells .*moves it from o1 to n\d.*approved.*asked to revert.*was cancelled/s,
+    );
     expect((await run('explain vm locked')).text).toMatch(/it stays: the VM is locked/);
     const replayed = await run('replay --json');
     expect(replayed.status, replayed.text).toBe(0);
