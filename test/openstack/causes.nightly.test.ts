@@ -583,6 +583,14 @@ describe('a part of the cloud fails while a VM moves', () => {
       survives: false,
     },
     {
+      fault: 'nova-api does not reach the database of the other cell',
+      at: 'migration.observed',
+      strike: () => bed('cells', 'cut'),
+      sees: /a cell is down: Nova does not reach the database of the cell of cmp101, cmp102/,
+      mend: () => bed('cells', 'reached'),
+      survives: true,
+    },
+    {
       fault: 'RabbitMQ stops',
       at: 'migration.observed',
       strike: () => bed('rabbit', 'stop'),
