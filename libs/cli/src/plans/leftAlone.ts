@@ -1,4 +1,4 @@
-/** What a plan leaves as it is, because the options say so: broken server groups, and VMs on disabled hosts. Pure. */
+/** The broken server groups and the VMs on disabled hosts that a plan leaves as they are, because the options say so. Pure. */
 import { count, type EngineOptions, type Snapshot } from '@kronos/contracts';
 import type { ClusterFile, PlannedCluster } from '@kronos/placement';
 import { brokenGroupOf, brokenGroupsText } from '@kronos/rules';
