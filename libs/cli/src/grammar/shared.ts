@@ -2,7 +2,6 @@ import { DEFAULT_CONFIG_FILE } from '@kronos/config/defaultFile';
 import type { Command } from 'commander';
 import { Option } from 'commander';
 import { UsageError } from '../errors.ts';
-import { isService } from './services.ts';
 
 /** The options of every command that reads the configuration. */
 export type ConfigOption = { readonly config?: string };
@@ -15,19 +14,6 @@ export const withConfig = (command: Command): Command =>
     '-c, --config <file>',
     `Path of kronos.conf (default: $${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG_FILE})`,
   );
-
-/** `kronos -c FILE COMMAND` is `kronos COMMAND -c FILE`. */
-export function globalConfig(program: Command): void {
-  withConfig(program).hook('preAction', (_, action) => {
-    const { config } = program.opts<ConfigOption>();
-    if (config === undefined || isService(action.name())) return;
-    if (!action.options.some(({ long }) => long === '--config'))
-      throw new UsageError(`kronos ${action.name()} does not read kronos.conf`, 'Leave --config out.');
-    if (action.opts<ConfigOption>().config !== undefined)
-      throw new UsageError('--config is given twice', 'Give it before or after the command.');
-    action.setOptionValue('config', config);
-  });
-}
 
 /** For options that may be given several times. */
 export const repeated = (value: string, previous: readonly string[] = []): string[] => [...previous, value];

@@ -1,5 +1,5 @@
 import type { Next, Stop, TaskLog } from '../../src/taskFacts.ts';
-import type { Body, Doing, Ended } from './perform.ts';
+import type { Body, Doing, Ended } from './doing.ts';
 import type { Scene } from './scene.ts';
 
 export interface AttemptRecord {

@@ -1,4 +1,4 @@
-import type { Body, Doing } from './perform.ts';
+import type { Body, Doing } from './doing.ts';
 import type { Scene } from './scene.ts';
 
 interface Migration {

@@ -1,16 +1,11 @@
-import type { AttemptOrders, Fact } from '../../src/taskFacts.ts';
+import type { AttemptOrders } from '../../src/taskFacts.ts';
 import type { Command, TaskState } from '../../src/taskStages.ts';
 import { SAMPLE_MS } from '../sample.ts';
+import type { Body, Doing } from './doing.ts';
 import type { Log } from './log.ts';
 import type { Nova } from './nova.ts';
 import type { Queue } from './queue.ts';
 import type { Scene } from './scene.ts';
-
-export type Body = Fact extends infer F ? (F extends { readonly at: unknown } ? Omit<F, 'at'> : never) : never;
-export type Ended = Extract<Command, { do: 'appendEnded' }>['ended'];
-
-/** The attempt that an agent works on. */
-export type Doing = { readonly attempt: number; readonly destination: string; readonly agent: number };
 
 export type World = { readonly scene: Scene; readonly nova: Nova; readonly log: Log; readonly queue: Queue };
 

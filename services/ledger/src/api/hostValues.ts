@@ -5,7 +5,7 @@ import type { Aside } from '../aside/aside.ts';
 import { evenly } from '../aside/evenly.ts';
 import type { Orders } from '../aside/work.ts';
 import type { DecisionPoint } from '../memory/history.ts';
-import type { Costly } from './context.ts';
+import type { Costly } from './input.ts';
 import type { ApiAnswer } from './schemas.ts';
 import { decidedSnapshots } from './snapshots.ts';
 

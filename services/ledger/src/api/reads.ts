@@ -1,7 +1,7 @@
 import type { StoredEvent } from '@kronos/contracts';
-import type { ApiInput, Costly } from './context.ts';
 import { type HistoryEntry, historyEntry, type Ids, idsOf } from './describe.ts';
 import { MAX_LIMIT } from './endpoints.ts';
+import type { ApiInput, Costly } from './input.ts';
 import { namesIn } from './names.ts';
 
 /** Maximum number of events that one request reads from the log; the answer says where to continue. */

@@ -1,7 +1,7 @@
 import { type Snapshot, type SnapshotTaken, snapshotTimeMs } from '@kronos/contracts';
 import { type EventLog, nullIfUnusable } from '@kronos/eventlog';
 import { newestSnapshot } from '@kronos/replay';
-import type { Costly } from './context.ts';
+import type { Costly } from './input.ts';
 
 export type SnapshotSource = Pick<EventLog, 'lastSequenceOf' | 'tail' | 'replaySnapshots' | 'getSnapshot'>;
 

@@ -3,8 +3,8 @@ import type { EventLog } from '@kronos/eventlog';
 import { meaningOf, refusalText } from '@kronos/placement';
 import type { Aside } from '../aside/aside.ts';
 import type { Orders } from '../aside/work.ts';
-import type { Costly } from './context.ts';
 import { loadInput, recordedIn } from './decisionInput.ts';
+import type { Costly } from './input.ts';
 import type { ApiAnswer } from './schemas.ts';
 
 /** Destinations that an answer lists: the best ones. */

@@ -1,7 +1,8 @@
 import { type HttpServer, sendTagged } from '@kronos/telemetry';
 import { ApiError, costly, reply } from '../answer.ts';
-import type { ApiContext, ApiInput, EndpointCall, Handlers } from '../context.ts';
+import type { ApiContext, EndpointCall, Handlers } from '../context.ts';
 import { endpoints, OPENAPI, PREFIX } from '../endpoints.ts';
+import type { ApiInput } from '../input.ts';
 import { Lookups } from '../lookups.ts';
 import { openApi } from '../openapi.ts';
 import { decode } from '../query.ts';
