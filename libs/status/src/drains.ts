@@ -48,9 +48,8 @@ function stateOf(aggregate: Moving, drain: DrainFacts): Pick<DrainStatus, 'state
         `${serverName}${alike > 1 ? ` and ${alike - 1} more` : ''} (${clause(text)})`,
     );
     const waiting = progress.waits.reduce((sum, { count: alike }) => sum + alike, 0);
-    const which =
-      waiting < (drainLeft(drain) ?? 0) ? `of which ${waiting} ${waiting === 1 ? 'waits' : 'wait'}` : 'which wait';
-    const what = waits.length === 0 ? '' : `, ${which}: ${waits.join('; ')}`;
+    const which = waiting < (drainLeft(drain) ?? 0) ? `of which ${waiting}` : 'which';
+    const what = waits.length === 0 ? '' : `, ${which} ${waiting === 1 ? 'waits' : 'wait'}: ${waits.join('; ')}`;
     return { state: 'leaving', text: `disabled; ${left} on it${ahead}${what}` };
   }
   const stuck = drainStuck(progress);

@@ -244,4 +244,5 @@ it('the progress of a drain says how many of the VMs wait, and how many are left
   expect(progress(2, 2)).toBe(
     'disabled; 2 VMs on it, which wait: db and 1 more (the VM was released a short while ago)',
   );
+  expect(progress(1, 1)).toBe('disabled; 1 VM on it, which waits: db (the VM was released a short while ago)');
 });
