@@ -61,13 +61,13 @@ export function progressBar(terminal: Terminal, what: string, now: () => number)
 /** A wait for somebody else, of which nothing is known but how long it has lasted. */
 type Wait = { readonly what: string; readonly atMostMs: number; readonly tickMs?: number };
 
-/** Shows on a terminal that a person watches what the command waits for, until it has come; nothing anywhere else. */
+/** Shows on a terminal that a person watches what the command waits for, until it has come; nothing anywhere else, or without a wait. */
 export async function whileWaiting<T>(
   { terminal, now }: { readonly terminal: Terminal; readonly now: () => number },
   { what, atMostMs, tickMs = 1000 }: Wait,
   come: Promise<T>,
 ): Promise<T> {
-  if (!terminal.live) return await come;
+  if (!terminal.live || atMostMs === 0) return await come;
   const startedMs = now();
   let drawn = false;
   const clear = (): void => {

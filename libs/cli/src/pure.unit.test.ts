@@ -101,10 +101,13 @@ describe('a wait', () => {
     expect(screen).toContain('waiting for 2 decisions: 0 s of at most 1 min');
     expect(screen.at(-1)).toBe('');
   });
-  it('shows nothing when nobody watches', async () => {
+  it.each([
+    ['nobody watches', false, 1],
+    ['the command is not to wait, however long its own work takes', true, 0],
+  ])('shows nothing when %s', async (_, live, atMostMs) => {
     const none = () => expect.unreachable();
-    const shell = { terminal: { ...terminal(80, false), err: none, steer: none }, now: none };
-    expect(await whileWaiting(shell, { what: 'x', atMostMs: 1, tickMs: 1 }, Promise.resolve(7))).toBe(7);
+    const shell = { terminal: { ...terminal(80, live), err: none, steer: none }, now: none };
+    expect(await whileWaiting(shell, { what: 'x', atMostMs, tickMs: 1 }, Promise.resolve(7))).toBe(7);
   });
 });
 
