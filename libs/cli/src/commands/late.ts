@@ -20,7 +20,7 @@ type Unanswered = {
 const EARLIER_MS = 60_000;
 const ALARMS_SHOWN = 3;
 
-/** From when on the streams hold what became of a request. */
+/** The time from which the streams hold the answers to a request. */
 export const askedSince = ({ time }: Pick<Told, 'time'>): Date => new Date(timeMs(time) - EARLIER_MS);
 
 /** Says of each aggregate how far the request got, and which alarms explain that, with their remedies. */
@@ -36,9 +36,7 @@ export async function tellLate(
     if (problem === undefined) taken.add(message.data.snapshotId);
   for (const aggregate of aggregates) {
     const snapshotId = commandSnapshotId(aggregate, asked.commandId);
-    const where = taken.has(snapshotId)
-      ? `the snapshot ${snapshotId} was taken, and no planner has answered it`
-      : 'no scorer has taken a snapshot for it';
+    const where = taken.has(snapshotId) ? takenText(what, snapshotId) : 'no scorer has taken a snapshot for it';
     terminal.err(`${aggregate}: no ${what} within ${span(waitMs)}: ${where}.\n`);
   }
   const { alarms } = statusOf(await readFacts(shell, { ...session, scope: aggregates }));
@@ -47,6 +45,12 @@ export async function tellLate(
     terminal.err(`${line}\n`);
   if (why.length === 0) terminal.err('The logs of the scorer and the planner say why. Then run the command again.\n');
 }
+
+/** How far a request got whose snapshot was taken: a request to record asks no planner. */
+export const takenText = (what: Unanswered['what'], snapshotId: string): string =>
+  what === 'snapshot'
+    ? `the snapshot ${snapshotId} came later`
+    : `the snapshot ${snapshotId} was taken, and no planner has answered it`;
 
 /** Alarms about a host, a VM or a plan explain no answer that is missing. */
 const isOfServices = ({ severity, places }: Alarm): boolean =>
