@@ -169,7 +169,7 @@ const stageOf = ({ movedMs, migration }: UnderWay, atMs: number): Stage =>
 const statusThen = (moving: UnderWay, atMs: number): string =>
   stageOf(moving, atMs) === 'unconfirmed' ? 'finished' : 'running';
 
-/** Nova shows a server so at each stage of a migration. */
+/** Status and task state that Nova shows of a server at each stage of a migration. */
 const SHOWN: Readonly<Record<Stage, { readonly status: string; readonly taskState: string | null }>> = {
   copied: { status: 'MIGRATING', taskState: 'migrating' },
   'moved cold': { status: 'RESIZE', taskState: 'resize_migrating' },

@@ -114,7 +114,7 @@ export function parseInboxPrefix(raw: string): Parsed<string> {
 /** An installation of Kronos elsewhere, by the address of its console. */
 export type Region = { readonly name: string; readonly url: string };
 
-/** `NAME=URL`. A user or password is not quotedValue, as in {@link parseUrl}. */
+/** `NAME=URL`. A user or password is not quoted, as in {@link parseUrl}. */
 export function parseRegion(raw: string): Parsed<Region> {
   const [, name = '', url = ''] = /^([^=]+)=(.*)$/.exec(raw) ?? [];
   if (name.trim() === '') return bad(`${quotedValue(raw.replace(/^.*@/s, ''))} is no region`, 'Write it as NAME=URL.');
@@ -132,7 +132,7 @@ export function parsePath(raw: string): Parsed<string> {
 
 /**
  * A URL of one of the schemes (written without `:`). A user or password inside it is refused, since URLs get logged;
- * so the value is not quotedValue.
+ * so the value is not quoted.
  */
 export function parseUrl(raw: string, schemes: readonly string[]): Parsed<string> {
   const example = schemes.map((s) => `${s}://HOST:PORT`).join(' or ');
@@ -147,7 +147,7 @@ export function parseUrl(raw: string, schemes: readonly string[]): Parsed<string
   return good(raw.replace(/\/+$/, ''));
 }
 
-/** Comma list; an item may be quotedValue to hold a comma; a comma at the end is allowed, an empty item is not. */
+/** Comma list; an item may be quoted to hold a comma; a comma at the end is allowed, an empty item is not. */
 export function parseList(raw: string): Parsed<readonly string[]> {
   if (raw.trim() === '') return good([]);
   const items: string[] = [];
@@ -259,7 +259,7 @@ const SECRET_HEADER = /auth|token|key|secret|cookie|password/i;
 /** A file may have one header a line. */
 const headerItems = (raw: string): Parsed<readonly string[]> => parseList(raw.trim().replace(/\s*\n\s*/g, ','));
 
-/** Comma list of `NAME: VALUE`; an item may be quotedValue to hold a comma. The problem never quotes a value. */
+/** Comma list of `NAME: VALUE`; an item may be quoted to hold a comma. The problem never quotes a value. */
 export function parseHeaders(raw: string): Parsed<Secret> {
   const items = headerItems(raw);
   if (!items.ok) return items;

@@ -150,8 +150,8 @@ export class ServerInventory<S extends InventoryServer> {
   }
 
   /**
-   * Whether Nova reaches every cell, seen before the reads of a cycle. Where it does not, its lists leave out the servers of that cell
-   * and say nothing of it, and no later list of changes has what changed meanwhile.
+   * Notes before the reads of a cycle whether Nova reaches every cell. While it does not, its lists silently lack the servers of that
+   * cell, and no later list of changes has the changes of that time.
    */
   cellsReached({ all }: { readonly all: boolean }): void {
     this.#reached = all;
@@ -245,7 +245,7 @@ export class ServerInventory<S extends InventoryServer> {
     return servers.size > 0 ? { ...nothing, servers } : nothing;
   }
 
-  /** Why no list of changes has all that changed, or none is shorter than everything; null: one has. */
+  /** Why every server is read: a list of the changes would lack some of them, or be no shorter; null: that list suffices. */
   #anew(cycleMs: number, syncIntervalMs: number): ResyncReason | null {
     if (cycleMs - this.#changesMs > Math.max(STALE_MS, 2 * syncIntervalMs)) return 'start';
     return this.#lacking && this.#reached ? 'cell-down' : null;

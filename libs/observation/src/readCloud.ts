@@ -87,8 +87,8 @@ const unknownCloud = (): CloudRead => ({
 });
 
 /**
- * The fates of servers that the list lacks. While a cell is down Nova leaves out all of its servers, and tries its database for each
- * that it is asked for: then none is asked for.
+ * The fates of servers that the list lacks. While a cell is down, the list lacks all of its servers, and Nova tries the database of the
+ * cell for each single read: then no server is read.
  */
 async function fatesOf(
   nova: Nova,

@@ -169,7 +169,7 @@ export function scrubbedJson(body: unknown): string {
  */
 export const hideFields = (value: unknown): unknown => withoutSecrets(value, []);
 
-/** Objects inside of each other that are copied: a log line stays short. */
+/** The depth to which objects inside each other are copied: a log line stays short. */
 const MOST_DEPTH = 8;
 
 /** @param around the objects that the value is in, the outermost first */

@@ -13,7 +13,7 @@ import {
 import { emptyMemory, generationsOf, generationText, meaningOf, observe, type ReasonCode } from '@kronos/placement';
 import { type CheckFinding, finding } from './finding.ts';
 
-/** Problems without whose end nothing is known of the hosts. */
+/** Problems that leave the hosts unknown while they last. */
 const HOSTS_UNKNOWN = new Set(['aggregates-unknown', 'aggregate-not-found', 'hypervisors-unknown']);
 
 /** One finding per problem of the observation, and one about the share of the VMs that may move. */

@@ -7,7 +7,7 @@ import { brokenGroups } from '../brokenGroups.ts';
 const groupLine = (text: string): string =>
   `${text} ([engine] enforce_hard_affinity = false: Kronos does not repair them)\n`;
 
-/** The groups that a snapshot has broken. */
+/** The broken groups of a snapshot. */
 export function brokenGroupsLine(
   snapshot: Pick<Snapshot, 'notes'>,
   options: Pick<EngineOptions, 'enforceHardAffinity'>,
