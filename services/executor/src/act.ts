@@ -53,7 +53,7 @@ export const postOnce = (
   options: ActOptions,
 ): Promise<PostAnswer> => answered(options, () => nova.liveMigrate(request, options));
 
-/** The certain result of a request that changes the cloud. */
+/** The outcome of a request that changes the cloud; `unknown` where nothing proves that it was accepted, refused or not sent. */
 export async function answered(options: ActOptions, send: () => Promise<ActionOutcome>): Promise<PostAnswer> {
   try {
     const outcome = await send();

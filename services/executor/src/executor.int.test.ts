@@ -697,7 +697,7 @@ describe('the rules of starting', () => {
     expect(began).toBeGreaterThan(ended);
   });
 
-  it('a start that another aggregate was a moment before does not exceed a limit of the host: it is not sent, and tried again', async () => {
+  it('a start that follows one of another aggregate by a moment, and exceeds a limit of the host, is not sent and is tried again', async () => {
     const bed = await bedWith(smallCloud());
     const web = testLog('web', Date.now());
     web.configured();

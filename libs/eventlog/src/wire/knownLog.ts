@@ -5,8 +5,8 @@ const CONFIRMED_MS = 10_000;
 
 /**
  * The log that the views of one connection read, by its time of creation. A sequence of a lost log can be that of another message in the
- * log that replaces it. An append with such an expectation would be stored there. So it is sent only while the server has confirmed
- * a short while ago that the log is still the same.
+ * log that replaces it, where an append with this expectation would be stored. So such an append is sent only shortly after the server
+ * has confirmed that the log is still the same.
  */
 export class KnownLog {
   #created: string | null = null;

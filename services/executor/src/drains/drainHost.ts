@@ -220,8 +220,8 @@ async function isEmpty(host: string, nova: HostDeps['nova'], nowMs: number, sign
 }
 
 /**
- * Whether Nova's hypervisor of a host has no server. The list of servers leaves out those of a cell that Nova does not reach, without a
- * word; that of the hypervisors fails. It has softly deleted servers too.
+ * Whether Nova's hypervisor of a host has no server. Nova's list of servers silently leaves out the servers of a cell that it does not
+ * reach; its list of hypervisors fails then. That list also has soft-deleted servers, which do not count.
  */
 async function holdsNone(host: string, nova: HostDeps['nova'], signal: AbortSignal): Promise<boolean> {
   const ids = (await nova.listServerIdsByHost({ signal })).get(host);

@@ -51,7 +51,7 @@ function writer(bed: Bed, options: { readonly dryRun?: boolean } = {}) {
 }
 
 /** An executor's part in drains, on connections of its own. */
-async function tending(
+async function startDrains(
   bed: Bed,
   more: {
     readonly dryRun?: boolean;
@@ -116,7 +116,7 @@ describe('a drain on a simulated cloud', () => {
   it('disables the host with a reason that names Kronos, sees that it is empty, and enables it when asked', async () => {
     const bed = await bedOf();
     const people = writer(bed);
-    await tending(bed);
+    await startDrains(bed);
     const id = await people.drain('h4');
     const events = await eventsOf(bed, 3);
     expect(events).toMatchObject([
@@ -136,7 +136,7 @@ describe('a drain on a simulated cloud', () => {
   it('is not at its end while a server is on the host', async () => {
     const bed = await bedOf();
     const people = writer(bed);
-    await tending(bed);
+    await startDrains(bed);
     await people.drain('h1');
     await eventsOf(bed, 2);
     for (const server of ['h1-1', 'h1-2']) bed.sim.act({ act: 'migrateServer', server, host: 'h2' });
@@ -150,7 +150,7 @@ describe('a drain on a simulated cloud', () => {
   it('is not at its end while only the list of servers says so, which leaves out the servers of a cell that Nova does not reach', async () => {
     const bed = await bedOf();
     const people = writer(bed);
-    await tending(bed, { nova: { listServers: async () => [] } });
+    await startDrains(bed, { nova: { listServers: async () => [] } });
     await people.drain('h1');
     await until(() => (bed.sim.counts()['GET compute /v2.1/os-hypervisors/detail'] ?? 0) > 1);
     expect(await types(bed)).toEqual(['host.claimed', 'host.disabled']);
@@ -167,19 +167,19 @@ describe('a drain on a simulated cloud', () => {
     await until(() => rows('preparing', 'running') === 1 && rows('queued') === 1);
     bed.sim.act({ act: 'killHost', host: 'h1' });
     bed.sim.act({ act: 'startHost', host: 'h1' });
-    await tending(bed);
+    await startDrains(bed);
     await people.drain('h4');
     await eventsOf(bed, 2);
     expect(rows('queued')).toBe(1);
     // The row counts until it is older than any change of Nova's takes.
-    await tending(bed, { name: 'late', clock: { ...systemClock, now: () => Date.now() + 301_000 } });
+    await startDrains(bed, { name: 'late', clock: { ...systemClock, now: () => Date.now() + 301_000 } });
     expect((await eventsOf(bed, 3)).at(-1)).toMatchObject({ type: 'host.drained', by: { instance: 'late' } });
   });
 
   it('is done once by several executors', async () => {
     const bed = await bedOf();
     const people = writer(bed);
-    for (const name of ['executor-1', 'executor-2', 'executor-3']) await tending(bed, { name });
+    for (const name of ['executor-1', 'executor-2', 'executor-3']) await startDrains(bed, { name });
     await people.drain('h4');
     await eventsOf(bed, 3);
     await people.undrain('h4');
@@ -198,7 +198,7 @@ describe('a host that an operator', () => {
     const bed = await bedOf();
     bed.sim.act({ act: 'setHost', host: 'h4', disabled: true, disabledReason: 'broken disk' });
     const people = writer(bed);
-    await tending(bed);
+    await startDrains(bed);
     await people.drain('h4');
     expect((await eventsOf(bed, 3))[1]).toMatchObject({ data: { byKronos: false, disabledReason: 'broken disk' } });
     await people.undrain('h4');
@@ -212,7 +212,7 @@ describe('a host that an operator', () => {
   it('disabled again meanwhile, for a reason of his own, is not enabled at the end', async () => {
     const bed = await bedOf();
     const people = writer(bed);
-    await tending(bed);
+    await startDrains(bed);
     await people.drain('h4');
     await eventsOf(bed, 3);
     bed.sim.act({ act: 'setHost', host: 'h4', disabled: true, disabledReason: 'broken disk' });
@@ -227,7 +227,7 @@ describe('a host that an operator', () => {
   it('enabled meanwhile is not disabled again: the drain is over', async () => {
     const bed = await bedOf();
     const people = writer(bed);
-    await tending(bed);
+    await startDrains(bed);
     await people.drain('h1');
     await eventsOf(bed, 2);
     bed.sim.act({ act: 'setHost', host: 'h1', disabled: false });
@@ -240,7 +240,7 @@ describe('nothing is changed', () => {
   it('in a dry run of the engine or of the executor', async () => {
     const bed = await bedOf();
     const people = writer(bed, { dryRun: true });
-    await tending(bed);
+    await startDrains(bed);
     await people.drain('h4');
     people.draft.configured({ dryRun: false });
     await people.append();
@@ -254,7 +254,7 @@ describe('nothing is changed', () => {
     const bed = await bedOf();
     const people = writer(bed);
     people.draft.paused();
-    await tending(bed);
+    await startDrains(bed);
     await people.drain('h4');
     people.draft.resumed();
     await people.append();
@@ -279,7 +279,7 @@ describe('an executor that died with its claim', () => {
     people.draft.hostClaimed(id, 'h1');
     await people.append(120);
     bed.sim.act({ act: 'setHost', host: 'h1', disabled: true, disabledReason: `Kronos drain ${id} by ada` });
-    await tending(bed);
+    await startDrains(bed);
     expect((await eventsOf(bed, 3)).slice(1)).toMatchObject([
       { type: 'host.claimed', data: { attempt: 2 } },
       { type: 'host.disabled', data: { byKronos: true } },
@@ -292,9 +292,9 @@ describe('an executor that died with its claim', () => {
     const id = await people.drain('h1');
     people.draft.hostClaimed(id, 'h1');
     await people.append();
-    await tending(bed, { name: 'early' });
+    await startDrains(bed, { name: 'early' });
     expect(await types(bed)).toEqual(['host.claimed']);
-    await tending(bed, { name: 'late', clock: { ...systemClock, now: () => Date.now() + 61_000 } });
+    await startDrains(bed, { name: 'late', clock: { ...systemClock, now: () => Date.now() + 61_000 } });
     expect((await eventsOf(bed, 3)).at(-1)).toMatchObject({ type: 'host.disabled', by: { instance: 'late' } });
     expect(service(bed, 'h1').disabled).toBe(true);
   });
@@ -307,7 +307,7 @@ describe('Nova', () => {
     const bed = await bedOf();
     bed.sim.act({ act: 'faultApi', fault: { ...put, effect: { kind: 'status', status: 403 } } });
     const people = writer(bed);
-    await tending(bed);
+    await startDrains(bed);
     await people.drain('h4');
     expect((await eventsOf(bed, 2)).at(-1)).toMatchObject({
       type: 'host.actFailed',
@@ -328,11 +328,11 @@ describe('Nova', () => {
       fault: { ...put, times: 1, effect: { kind: 'status', status: 504, processed: true } },
     });
     const people = writer(bed);
-    await tending(bed, { name: 'early' });
+    await startDrains(bed, { name: 'early' });
     await people.drain('h1');
     await until(() => bed.sim.cloud.host('h1').disabled);
     expect(await types(bed)).toEqual(['host.claimed']);
-    await tending(bed, { name: 'late', clock: { ...systemClock, now: () => Date.now() + 61_000 } });
+    await startDrains(bed, { name: 'late', clock: { ...systemClock, now: () => Date.now() + 61_000 } });
     expect((await eventsOf(bed, 3)).slice(1)).toMatchObject([
       { type: 'host.claimed', data: { attempt: 2 } },
       { type: 'host.disabled', data: { byKronos: true } },
