@@ -44,7 +44,7 @@ export function snapshotDecider(
     }
     await finishReleased(aggregate);
     const { state: known } = fold.at(aggregate);
-    if (!may.eligible(delivered, known) && may.refusal(delivered, known) === null) return;
+    if (may.refusal(delivered, known) === null && !may.eligible(delivered, known)) return;
     await withSpan(
       tracer,
       spans.decide,

@@ -53,7 +53,7 @@ export function permission(deps: PlannerDeps, own: OwnOptions, { at }: Pick<Aggr
     if (code === 'clock-skew' || code === 'stored-late') misdated.set(aggregate, { code, part: aggregate, text });
     meters.notDecided(aggregate, may.reason.code);
     const told = { aggregate, snapshotId: data.snapshotId, reason: may.reason };
-    logger[may.alarm ? 'error' : isRequest(delivered) ? 'warn' : 'debug'](told, 'not decided');
+    logger[may.alarm ? 'error' : 'debug'](told, 'not decided');
     return false;
   }
 
