@@ -1,6 +1,7 @@
 /** A given value in quotes, at most 60 characters of it. */
 export const quotedValue = (text: string): string =>
   JSON.stringify(text.length > 60 ? `${text.slice(0, 57)}...` : text);
+
 /** `1 move`, `3 moves`. */
 export const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;
 
@@ -42,6 +43,9 @@ function inTwo(ms: number, [large, name]: Unit, [small, smallName]: Unit, few: n
   const rest = Math.floor((ms % large) / small);
   return rest === 0 || whole >= few ? `${whole} ${name}` : `${whole} ${name} ${rest} ${smallName}`;
 }
+
+/** Milliseconds in seconds with one decimal, rounded up: a time above a limit does not read as the limit. */
+export const secondsUp = (ms: number): number => Math.ceil(ms / 100) / 10;
 
 /** The words of an error, whatever was thrown. */
 export const errorText = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -95,7 +95,7 @@ export function drainsSeen(
 ): void {
   for (const { host, state, left, waits = [] } of evacuations) {
     const drains = drainsOf(draft, host).filter(
-      // A look from before the host stopped taking servers shows no progress of its drain.
+      // A snapshot from before the host stopped taking servers shows no progress of its drain.
       ({ drain: { disabled } }) => disabled !== null && snapshotMs >= disabled.atMs,
     );
     if (drains.length === 0) continue;

@@ -1,6 +1,6 @@
 /** How long decisions take, beside the interval after which the next one is due. */
 import type { Clock } from '@kronos/clock';
-import { type EngineOptions, type FailingPart, INTERVAL_GRACE_MS, partCodes } from '@kronos/contracts';
+import { type EngineOptions, type FailingPart, INTERVAL_GRACE_MS, partCodes, secondsUp } from '@kronos/contracts';
 import { type Cycle, type CycleInput, type Decider, searches } from '@kronos/cycle';
 import type { AggregateState } from '@kronos/projections';
 
@@ -40,8 +40,6 @@ const afterwards = {
   none: 'it makes no search that could have less work',
 } as const;
 
-const secondsOf = (ms: number): number => Math.ceil(ms / 100) / 10;
-
 /** Says that a decision takes longer than its interval, or that it waited until it was too late; null: neither. */
 export function slowText({ ms, intervalSeconds, ended }: Taking): string | null {
   const dueMs = intervalSeconds * 1000;
@@ -49,10 +47,10 @@ export function slowText({ ms, intervalSeconds, ended }: Taking): string | null 
   const late = waitedMs + ms > 2 * dueMs + INTERVAL_GRACE_MS;
   const slow = ms > dueMs + INTERVAL_GRACE_MS;
   if (!slow && !late) return null;
-  const seconds = secondsOf(ms);
+  const seconds = secondsUp(ms);
   const due = `one is due every ${intervalSeconds} s`;
   if (ended === null) return `a decision has taken ${seconds} s so far, and ${due}`;
-  const waited = slow ? '' : ` after it had waited ${secondsOf(waitedMs)} s for those of other aggregates`;
+  const waited = slow ? '' : ` after it had waited ${secondsUp(waitedMs)} s for those of other aggregates`;
   const result = late ? 'its snapshot was too old then, so nothing is decided' : 'snapshots are skipped';
   const lasting = ended.work === 'search' ? '' : `, and ${result} until decisions take less time`;
   return `a decision took ${seconds} s${waited}, and ${due}: ${afterwards[ended.work]}${lasting}`;

@@ -34,7 +34,7 @@ export function goneReason(
   { proposed, cells, decidedAtMs }: Pick<PlanFacts, 'proposed' | 'cells' | 'decidedAtMs'>,
   snapshot: Snapshot,
 ): Reason | null {
-  // A look from before the plan does not show what became of it.
+  // An observation that began before the plan does not show changes since.
   if (timeMs(snapshot.observedFrom) < decidedAtMs) return null;
   const left = proposed.map((step) => leftAggregate(step, proposed, snapshot));
   // Between cells each step stands alone, and its destination is in another aggregate.

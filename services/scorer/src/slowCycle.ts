@@ -1,5 +1,5 @@
 /** Says that taking the snapshots of a cycle takes longer than the interval. Pure. */
-import { INTERVAL_GRACE_MS } from '@kronos/contracts';
+import { INTERVAL_GRACE_MS, secondsUp } from '@kronos/contracts';
 import type { ReadDuration } from '@kronos/observation';
 
 /** A read of a cycle, and how long it took. */
@@ -16,17 +16,14 @@ export type CycleTaking = {
   readonly longest: LongRead | null;
 };
 
-/** Seconds with one decimal, rounded up. */
-const secondsOf = (ms: number): number => Math.ceil(ms / 100) / 10;
-
 /** Null: it does not take too long. One cycle alone may take two intervals: then the newest snapshot is not late. */
 export function slowCycleText({ ms, beforeMs, intervalMs, ended, longest }: CycleTaking): string | null {
   const most = beforeMs > intervalMs + INTERVAL_GRACE_MS ? intervalMs : 2 * intervalMs;
   if (ms <= most + INTERVAL_GRACE_MS) return null;
   const due = `and one is due every ${intervalMs / 1000} s`;
-  if (!ended) return `a cycle has taken ${secondsOf(ms)} s so far, ${due}`;
-  const read = longest === null ? '' : `; ${longest.name} took longest, ${secondsOf(longest.ms)} s`;
-  return `a cycle took ${secondsOf(ms)} s, ${due}: cycles are skipped${read}`;
+  if (!ended) return `a cycle has taken ${secondsUp(ms)} s so far, ${due}`;
+  const read = longest === null ? '' : `; ${longest.name} took longest, ${secondsUp(longest.ms)} s`;
+  return `a cycle took ${secondsUp(ms)} s, ${due}: cycles are skipped${read}`;
 }
 
 /** The read that took longest. @param capacityMs how long the capacities of the aggregate took that took longest; undefined: none was read */
