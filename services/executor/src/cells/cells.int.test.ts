@@ -6,7 +6,8 @@ import { type Bed, type Result, type Started, startBed, startExecutor } from '..
 import { defaultTaskOptions, type TaskOptions } from '../options.ts';
 
 const AGGREGATE = 'old';
-const ACK_WAIT_SECONDS = 600;
+/** As in executor.int.test.ts. */
+const ACK_WAIT_SECONDS = 120;
 const caps = { maxConcurrentMigrations: 2, maxOutboundPerHost: 2, maxInboundPerHost: 2, maxConcurrentPerGroup: 1 };
 const scaled: TaskOptions = {
   ...defaultTaskOptions,
