@@ -1,6 +1,7 @@
 /** The page of every code: of errors, reasons, problems, notes and alarms, from the places that define them. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isRequestRefusal } from '../libs/contracts/src/plans.ts';
 import { drainReasons, releaseReasons, snapshotReasons, waitReasons } from '../libs/facts/src/serviceReasons.ts';
 import { formerCodes } from '../libs/facts/src/sharedReasons.ts';
 import { taskReasonCodes, taskReasons } from '../libs/facts/src/taskReasons.ts';
@@ -111,6 +112,7 @@ export const reasons = (): Row[] =>
     ...others(waitReasons, 'task: waits'),
     ...others(drainReasons, 'drain'),
     ...others(snapshotReasons, 'log of the planner'),
+    ...others(snapshotReasons, 'answer to a request').filter(({ code }) => isRequestRefusal(code)),
     ...others(releaseReasons, 'log of the executor'),
     ...tableOf('libs/observation/README.md', 'Problems', 'snapshot: not planned'),
     ...tableOf('libs/observation/README.md', 'Notes', 'snapshot: note'),
