@@ -33,7 +33,7 @@ export const snapshotReasons = {
   'stored-late': 'The snapshot was stored later than its time by more than max_clock_skew.',
   clock: shared.clock,
   'too-old': 'The snapshot is older than two intervals.',
-  'unreadable-snapshot': 'The message of the snapshot cannot be read.',
+  'unreadable-snapshot': 'The message of the snapshot cannot be read, or the snapshot of a request is no longer kept.',
   'other-log': 'The snapshot, or the planner, belongs to another log.',
   'other-options': 'Another planner, which started later, has other options for the aggregate.',
   'lost-race': 'Another planner decided first.',

@@ -3,7 +3,7 @@
 import type { AggregateFold } from '@kronos/checkpoints';
 import type { SnapshotTaken } from '@kronos/contracts';
 import { planRequest } from '@kronos/cycle';
-import { contextFrom, type Delivered } from '@kronos/eventlog';
+import { contextFrom, type Delivered, nullIfUnusable } from '@kronos/eventlog';
 import { attributes, spans, withSpan } from '@kronos/telemetry';
 import { type Span, SpanKind } from '@opentelemetry/api';
 import { Decisions } from './decideOnce.ts';
@@ -44,7 +44,8 @@ export function snapshotDecider(
     }
     await finishReleased(aggregate);
     const { state: known } = fold.at(aggregate);
-    if (may.refusal(delivered, known) === null && !may.eligible(delivered, known)) return;
+    const refused = may.refusal(delivered, known) !== null;
+    if (!refused && !may.eligible(delivered, known)) return;
     await withSpan(
       tracer,
       spans.decide,
@@ -53,12 +54,24 @@ export function snapshotDecider(
         parent: contextFrom(delivered.traceparent),
         attributes: { [attributes.aggregate]: aggregate, [attributes.snapshotId]: snapshotId },
       },
-      (span) => decided(aggregate, delivered, span),
+      (span) => decided(delivered, { refused, span }),
     );
   }
 
-  async function decided(aggregate: string, delivered: DeliveredSnapshot, span: Span): Promise<void> {
-    const snapshot = await log.getSnapshot(delivered.message);
+  async function decided(
+    delivered: DeliveredSnapshot,
+    { refused, span }: { readonly refused: boolean; readonly span: Span },
+  ): Promise<void> {
+    const { aggregate } = delivered.message;
+    const { snapshotId } = delivered.message.data;
+    const loading = log.getSnapshot(delivered.message);
+    // Only its body names the command that an answer is for: a later try to read it would fail, too.
+    const snapshot = await (refused ? loading.catch(nullIfUnusable) : loading);
+    if (snapshot === null) {
+      meters.notDecided(aggregate, 'unreadable-snapshot');
+      logger.error({ aggregate, snapshotId }, 'a request gets no answer: its snapshot is no longer kept');
+      return;
+    }
     const request = planRequest(snapshot);
     if (request !== null) {
       await decide.proposal(delivered, request);
