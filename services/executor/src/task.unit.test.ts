@@ -1006,6 +1006,18 @@ describe('a task that an operator closes', () => {
     expect(life.ended).toMatchObject({ type: 'completed', warnings: [] });
   });
 
+  it('is not ended while Nova has let go of its server and has not ended the migration', () => {
+    const letGo = seen([row('running')], on('h1'), { closeAsked: asked });
+    const followed = () => {
+      const life = running().when(letGo);
+      expect(life.abort.do).toBe('abort');
+      return life.when(refusedAbort, appended);
+    };
+    expect(followed().when(seen([row('failed')], on('h1'), { closeAsked: asked })).stage).toBe('explaining');
+    expect(followed().when(letGo).stage).toBe('following');
+    expect(followed().later(31 * SECOND, letGo).ended).toMatchObject({ reason: { code: 'closed' } });
+  });
+
   it('is not ended while Nova may still begin its migration', () => {
     const life = posted().when(seen([], on('h1'), { closeAsked: asked }));
     expect(life.stage).toBe('seeking');
@@ -1024,11 +1036,10 @@ describe('a task that an operator closes with force', () => {
 
   it('ends as Cancelled, in the person’s words, where nothing else ends it', () => {
     const unanswered = { ...blind, orders: { ...silence, closeAsked } } as Body;
-    for (const life of [
-      running().when(seen([row('running')], on('h1'), { closeAsked })),
-      running().when(unanswered, unanswered),
-      running().when(blind, unanswered),
-    ])
+    const idle = running().when(seen([row('running')], on('h1'), { closeAsked }));
+    expect(idle.abort.do).toBe('abort');
+    idle.when(refusedAbort, appended).later(31 * SECOND, seen([row('running')], on('h1'), { closeAsked }));
+    for (const life of [idle, running().when(unanswered, unanswered), running().when(blind, unanswered)])
       expect(life.ended).toMatchObject({
         errorType: 'Cancelled',
         reason: { code: 'closed', text: expect.stringContaining('closed by ada (row lost)') },

@@ -66,8 +66,8 @@ function withOrders(run: Run, { stopAsked, closeAsked }: AttemptOrders, at: Read
 }
 
 /**
- * Whether something else than a close with force may still end the move: Nova has just ended it, or works on it and has not refused to
- * abort it. A task that is closed meanwhile would leave a migration that counts towards no limit.
+ * Whether something else than a close may still end the move: Nova has just ended it or let go of its server, or works on it and has not
+ * refused to abort it. A task that is closed meanwhile would leave a migration that counts towards no limit.
  */
 function mayStillEnd(
   { abort, closeSince, status }: Run,
@@ -79,9 +79,10 @@ function mayStillEnd(
   if (FINAL.has(status ?? '')) return true;
   // Nova shows the server on its destination before it ends the migration.
   if (server.host === destination) return true;
-  if (server.host !== from || abort?.answer === 'refused') return false;
-  // Nova may have ended the migration after its row was read and before the server was: the next look shows it.
-  return server.taskState !== null || abort?.answer === 'accepted';
+  if (server.host !== from) return false;
+  if (server.taskState !== null) return abort?.answer !== 'refused';
+  // Nova lets go of the server before it ends the migration, and may have done both since the row was read: a later look shows it.
+  return status !== null;
 }
 
 /** An event of the log that ends an attempt; null: none. Without force, a close waits until Nova shows that nothing works on the server. */
