@@ -16,7 +16,7 @@ const SHOWN = [
 ].sort();
 /** Before these Nova says nothing of a cell that it does not reach. */
 const OLD = '2.68';
-/** So many calls that each of Nova's API processes serves some. A process that has not used a cell before tries it for minutes. */
+/** This number of calls reaches each of Nova's API processes. A process that has not used a cell before tries it for minutes. */
 const CALLS_TO_ALL = 12;
 
 const record = z.record(z.string(), z.unknown());

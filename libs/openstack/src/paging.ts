@@ -3,7 +3,7 @@ import { BadAnswer } from './errors.ts';
 
 /** More rows than any cloud has, and than memory holds several times. */
 export const MAX_ROWS = 500_000;
-/** Pages of a service whose limit of rows is 50, for so many rows. */
+/** The pages of {@link MAX_ROWS} rows where a service gives 50 rows a page. */
 export const MAX_PAGES = 10_000;
 
 /** A list: its service and its route, and how many rows it may have. Default {@link MAX_ROWS}. */

@@ -12,7 +12,7 @@ const thrown = (run: () => void): unknown => {
   return null;
 };
 
-it('acts: a list whose markers never come again ends after so many pages, with its name, its size and what to do', () => {
+it('acts: a list whose markers never come again ends after the most pages, with its name, its size and what to do', () => {
   const pages = new Pages(servers);
   for (let page = 1; page < MAX_PAGES; page++) pages.follow(2 * page, `id-${page}`);
   const error = thrown(() => pages.follow(2 * MAX_PAGES, 'id-last'));

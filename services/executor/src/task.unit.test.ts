@@ -1006,7 +1006,7 @@ describe('a task that an operator closes', () => {
     expect(life.ended).toMatchObject({ type: 'completed', warnings: [] });
   });
 
-  it('is not ended while Nova has let go of its server and has not ended the migration', () => {
+  it('is not ended when its server is idle on the source but Nova has not ended the migration', () => {
     const letGo = seen([row('running')], on('h1'), { closeAsked: asked });
     const followed = () => {
       const life = running().when(letGo);

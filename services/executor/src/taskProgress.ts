@@ -53,7 +53,7 @@ function ours(
 const FINAL: ReadonlySet<string> = new Set(['completed', 'failed', 'error', 'cancelled']);
 
 /**
- * Time for which a close with force waits for Nova to end the move. Together with the look before it and the look after it, it is
+ * Time for which a close waits for Nova to end the move. Together with the look before it and the look after it, it is
  * shorter than the time after which a planner ends the task.
  */
 const CLOSE_WAIT_MS = 30_000;
@@ -66,8 +66,8 @@ function withOrders(run: Run, { stopAsked, closeAsked }: AttemptOrders, at: Read
 }
 
 /**
- * Whether something else than a close may still end the move: Nova has just ended it or let go of its server, or works on it and has not
- * refused to abort it. A task that is closed meanwhile would leave a migration that counts towards no limit.
+ * Whether the move may still end without the close: Nova has just ended it, or shows the server idle, or works on it and has not refused
+ * to abort it. A task that is closed meanwhile would leave a migration that counts towards no limit.
  */
 function mayStillEnd(
   { abort, closeSince, status }: Run,
@@ -81,7 +81,7 @@ function mayStillEnd(
   if (server.host === destination) return true;
   if (server.host !== from) return false;
   if (server.taskState !== null) return abort?.answer !== 'refused';
-  // Nova lets go of the server before it ends the migration, and may have done both since the row was read: a later look shows it.
+  // Nova shows the server idle before it ends the migration, and may have ended it since the row was read: a later look shows it.
   return status !== null;
 }
 
